@@ -83,7 +83,7 @@ fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<()
     if let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| reference.strip_prefix(scheme)) {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let is_link = !host.is_empty() && !host.starts_with(':') && !reference.contains(char::is_whitespace);
-        return if is_link { reach(reference) } else { Err("is no link".to_owned()) };
+        return if is_link { reach(reference) } else { Err("is not a link".to_owned()) };
     }
     let path = reference.strip_prefix("file://").or_else(|| reference.strip_prefix("file:")).unwrap_or(reference);
     let path = path.strip_prefix("localhost/").map_or_else(|| PathBuf::from(path), |path| Path::new("/").join(path));

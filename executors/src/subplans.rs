@@ -178,8 +178,7 @@ impl SubPlanRun<'_> {
         }
         let plan = self.plan();
         Err(failed(format!(
-            "there is a plan {plan} already, and it is not of this task: somebody else made it; when the task is tried \
-             again, its plan has another id"
+            "plan {plan} exists already and does not belong to this task; the next attempt uses another plan id"
         )))
     }
 

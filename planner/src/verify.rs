@@ -167,8 +167,7 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     if origin.planned_by.is_none() && origin.agent.is_none() {
         return Ok(());
     }
-    let how = "no parser made this plan of its text, and the command that proposed it is not kept: nothing says by what it was \
-               judged";
+    let how = "no parser made this plan from its text, and the command that proposed it was not recorded";
     Err(differs(first, "a proposal", How::Unreadable(how.into())))
 }
 

@@ -6,13 +6,15 @@ use clap::Command;
 use clap::builder::{StyledStr, Styles};
 
 /// The commands that `crewlog -h` lists; the others are hidden.
-const HEADINGS: [(&str, &[&str]); 3] = [
-    ("Plans", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew", &["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve", "mcp"]),
-    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo", "completions"]),
+const HEADINGS: [(&str, [&str; 10]); 3] = [
+    ("Plans", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    ("Log", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
 ];
 const GLOBAL: &str = "Global options";
-const WIDTH: usize = 12;
+const WIDTH: usize = 8;
+/// Commands that are typed once, or by programs: one line for them keeps the help short.
+const ALSO: &str = "mcp serves one agent by MCP, completions prints the script of a shell";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
@@ -30,8 +32,8 @@ pub fn with_help(command: Command) -> Command {
             let _ = writeln!(listed, "  {literal}{name:<WIDTH$}{literal:#}{about}");
         }
     }
-    let _ = writeln!(listed, "{header}{GLOBAL}:{header:#}");
+    let _ = writeln!(listed, "{header}Also:{header:#} {ALSO}\n{header}{GLOBAL}:{header:#}");
     let command = command.mut_args(|arg| if arg.is_global_set() { arg.help_heading(GLOBAL) } else { arg });
-    let template = format!("{{usage-heading}} {{usage}}\n\n{}{{options}}{{after-help}}", listed.ansi());
+    let template = format!("{{usage-heading}} {{usage}}\n{}{{options}}{{after-help}}", listed.ansi());
     command.after_long_help(EXIT_CODES).help_template(template)
 }

@@ -16,7 +16,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{date_time, one_line, visible};
+use crate::ui::text::{one_line, utc, visible};
 use crate::views::TaskNames;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::records_of;
@@ -233,6 +233,6 @@ impl<'a> EventPrinter<'a> {
 fn print_text(mut to: impl Write, recorded: &Recorded, subject: &str) -> std::io::Result<()> {
     let Recorded { position, stream_id, event_type, created_at, data, .. } = recorded;
     let subject = visible(&format!("{stream_id} {subject}"));
-    let (moment, event_type, data) = (date_time(*created_at), visible(event_type), one_line(data, 100));
+    let (moment, event_type, data) = (utc(*created_at), visible(event_type), one_line(data, 100));
     writeln!(to, "{position:>6}  {moment}  {subject:<36}  {event_type:<22}  {data}")
 }

@@ -26,7 +26,7 @@ use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
-use crate::ui::text::{count, one_line, readable, rfc3339, visible};
+use crate::ui::text::{count, moment_of, one_line, rfc3339, utc, visible};
 use crate::views::at::Point;
 use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan, open_plan};
@@ -366,7 +366,7 @@ impl StepJson<'_> {
     /// As text: the event, its data, its cause, and its changes.
     fn print(&self, mut to: impl Write) -> io::Result<()> {
         let Self { position, stream_id, subject, event_type, .. } = self;
-        let created_at = readable(&self.created_at);
+        let created_at = moment_of(&self.created_at).map_or_else(String::new, utc);
         let event = visible(&format!("{stream_id} {subject}  {event_type}"));
         writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));

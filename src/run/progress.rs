@@ -13,7 +13,7 @@ use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{self, Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
-use crewlog_planner::prompt::{error_lines, headline};
+use crewlog_planner::prompt::{error_lines, headline, question_text};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -38,7 +38,7 @@ const QUESTION_CHARS_MAX: usize = 400;
 /// The width of a duration.
 const TOOK_WIDTH: usize = 9;
 /// Lines of an error that are shown.
-const ERROR_LINES_MAX: usize = 12;
+pub const ERROR_LINES_MAX: usize = 12;
 
 pub struct Progress {
     terminal: Terminal,
@@ -101,7 +101,7 @@ impl Progress {
         let deadline = view.state().due(Timer::Question(question.id)).or(waits.map(|waits| now().plus(waits)));
         let by_default = by_default(question.default.as_ref(), deadline);
         // The possible answers are at its end.
-        let text = one_line(&question.question, QUESTION_CHARS_MAX);
+        let text = one_line(&question_text(view.state(), question, headline), QUESTION_CHARS_MAX);
         let said = format!("{}: {text}{by_default}", question.id);
         self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);
     }

@@ -14,6 +14,7 @@ use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::planner::PARALLELISM_MAX;
+use crewlog_planner::prompt::{error_lines, question_text};
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
@@ -26,7 +27,7 @@ use crate::context::Session;
 use crate::plan_file::sync::{Kept, TRIES_MAX};
 use crate::run::by_model;
 use crate::run::options::RunArgs;
-use crate::run::progress::{Progress, STOPPING};
+use crate::run::progress::{ERROR_LINES_MAX, Progress, STOPPING};
 use crate::run::runtime::{Runtime, RuntimeOptions, is_busy, states};
 use crate::target;
 use crate::target::order;
@@ -265,7 +266,8 @@ impl<'a> RunSession<'a> {
         self.progress.pause();
         let deadline = self.view.state().due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
-        terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&question.question)));
+        let text = question_text(self.view.state(), question, |error| error_lines(error, ERROR_LINES_MAX).join("\n"));
+        terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&text)));
         self.asking.question = Some(question.id);
         if self.asking.line.is_none() {
             let (sender, line) = oneshot::channel();

@@ -93,6 +93,11 @@ pub fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_microsecond())
 }
 
+/// RFC 3339 in UTC, to the second: the same text for every reader.
+pub fn utc(moment: Timestamp) -> String {
+    EPOCH.checked_add(SignedDuration::from_micros(moment.0)).map_or_else(|_| rfc3339(moment), |it| format!("{it:.0}Z"))
+}
+
 /// A moment on the reader's clock; `None` beyond its calendar.
 fn local(moment: Timestamp) -> Option<DateTime> {
     let moment = jiff::Timestamp::from_microsecond(moment.0).ok()?;

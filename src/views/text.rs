@@ -6,7 +6,7 @@ use crewlog_mq::Timestamp;
 use crewlog_planner::event::Timer;
 use crewlog_planner::lifecycle::States;
 use crewlog_planner::plan::Parent;
-use crewlog_planner::prompt::headline;
+use crewlog_planner::prompt::{headline, question_text};
 use crewlog_planner::state::{Measure, PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
 
@@ -72,7 +72,7 @@ pub fn print_view(
     }
     for question in &state.questions {
         let answer = answer_of(question);
-        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question.question, 400))?;
+        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question_text(state, question, headline), 400))?;
     }
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;

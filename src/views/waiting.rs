@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crewlog_planner::event::{TaskStatus, Timer};
 use crewlog_planner::plan::NodeKind;
+use crewlog_planner::prompt::{headline, question_text};
 use crewlog_planner::state::{Measure, Shortage, Task};
 use crewlog_planner::view::PlanView;
 
@@ -17,7 +18,11 @@ pub fn what_is_waited_for(session: &Session, plan: &str, view: &PlanView) -> Vec
         let answer = format!("{} \"...\"", session.command_in("answer", plan, &question.id.to_string()));
         let deadline = state.due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
-        format!("{} asks: {}{by_default}\n  {answer}", question.id, one_line(&question.question, 200))
+        format!(
+            "{} asks: {}{by_default}\n  {answer}",
+            question.id,
+            one_line(&question_text(state, question, headline), 400)
+        )
     });
     let is_for_nobody = |status, kind| status == TaskStatus::Running && kind != NodeKind::Clarification;
     let tasks = state.tasks.iter().filter(|task| is_for_nobody(task.status, task.plan.kind));

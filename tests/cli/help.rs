@@ -5,10 +5,10 @@ use std::process::Command;
 
 use super::scene::{Running, Scene};
 
-const HEADINGS: [(&str, &[&str]); 3] = [
-    ("Plans:", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew:", &["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve", "mcp"]),
-    ("Log:", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo", "completions"]),
+const HEADINGS: [(&str, [&str; 10]); 3] = [
+    ("Plans:", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew:", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    ("Log:", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
 ];
 const HIDDEN: [&[&str]; 7] = [
     &["status"],
@@ -42,6 +42,7 @@ fn the_help_lists_the_commands_under_three_headings_and_options_last() {
         assert_eq!(headings, ["Plans:", "Crew:", "Log:", "Global options:"], "{shown}");
     }
     assert!(help(&scene, &[], "--help").contains("Exit codes: 0 done"));
+    assert!(help(&scene, &[], "-h").contains("\nAlso: mcp serves one agent by MCP, completions prints "));
     for words in HIDDEN {
         let (word, above) = words.split_last().expect("a word");
         assert!(!help(&scene, above, "-h").lines().any(|line| line.trim().starts_with(word)), "{word}");
@@ -49,17 +50,18 @@ fn the_help_lists_the_commands_under_three_headings_and_options_last() {
 }
 
 #[test]
-fn the_short_help_of_every_command_fits_on_a_screen() {
+fn the_short_help_of_every_command_fits_on_40_lines() {
     let scene = Scene::new();
     let mut left = vec![Vec::<String>::new()];
-    left.extend(HEADINGS.iter().flat_map(|(_, commands)| *commands).map(|command| vec![(*command).to_owned()]));
+    left.extend(HEADINGS.iter().flat_map(|(_, commands)| commands).map(|command| vec![(*command).to_owned()]));
+    left.extend(["mcp", "completions"].map(|command| vec![command.to_owned()]));
     left.extend(HIDDEN.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()));
     let mut n_seen = 0;
     while let Some(words) = left.pop() {
         let typed = words.iter().map(String::as_str).collect::<Vec<_>>();
         let shown = help(&scene, &typed, "-h");
         let n_lines = shown.lines().map(|line| line.chars().count().div_ceil(100).max(1)).sum::<usize>();
-        assert!(n_lines <= 42, "{typed:?} has {n_lines} lines:\n{shown}");
+        assert!(n_lines <= 40, "{typed:?} has {n_lines} lines:\n{shown}");
         let last = shown.lines().rfind(|line| line.ends_with(':') && !line.starts_with(' '));
         assert_eq!(last, Some("Global options:"), "{typed:?}:\n{shown}");
         assert!(help(&scene, &typed, "--help").len() > shown.len(), "{typed:?}");

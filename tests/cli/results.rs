@@ -64,7 +64,7 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
     let scene = Scene::new();
     scene.write("out", OUTPUT);
     let names = "exit code 1: Error: ENOENT: no such file or directory, open 'README.md'";
-    for policy in ["stop", "ask"] {
+    for (policy, item) in [("stop", "task 1 failed: "), ("ask", "Task 1 failed: ")] {
         scene.write("plan.md", "1. Run `cat out; exit 1`\n");
         let run = ["run", "plan.md", "--yes", "--set", &format!("on-failure={policy}")];
         let ran = scene.run(&run);
@@ -72,8 +72,9 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
         let inbox = scene.run(&["inbox"]).expect(0).stdout;
         let shown = scene.run(&["show", plan]).expect(0).stdout;
         assert!(shown.contains(names), "{shown}");
+        assert!(inbox.contains(&format!("{item}{names}")), "{inbox}");
         if policy == "ask" {
-            assert!(inbox.contains(&"Task 1 failed: exit code 1"), "{inbox}");
+            assert!(inbox.contains(&format!("{names}. Retry")), "{inbox}");
             scene.run(&["answer", plan, "continue"]).expect(0);
             continue;
         }
@@ -125,18 +126,22 @@ fn lists_and_views_show_states_durations_and_ages_in_words() {
 }
 
 #[test]
-fn times_are_those_of_the_reader() {
+fn views_have_the_times_of_the_reader_and_records_those_of_the_log() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `true`\n");
-    let created_at =
-        scene.events()[0]["created_at"].as_str().expect("text").parse::<jiff::Timestamp>().expect("a time");
+    scene.run(&["plan", "checkpoint", &plan, "here"]).expect(0);
+    let last = scene.events().pop().expect("an event");
+    let named_at = last["created_at"].as_str().expect("text").parse::<jiff::Timestamp>().expect("a time");
     for (zone, hours) in [("UTC0", 0), ("JST-9", 9), ("EST5", -5)] {
-        let local = created_at + jiff::SignedDuration::from_hours(hours);
-        let local = local.to_string();
-        let (date, time) = (&local[..10], &local[11..19]);
+        let run = |words: &[&str]| {
+            super::scene::Running::start(scene.crewlog(words).env("TZ", zone)).finish().expect(0).stdout
+        };
+        let clock = |hours| (named_at + jiff::SignedDuration::from_hours(hours)).to_string()[..19].to_owned();
+        let listed = run(&["plan", "checkpoint", &plan]);
+        assert!(listed.ends_with(&format!("  {}  here\n", clock(hours).replace('T', " "))), "{zone}: {listed}");
         for words in [&["events"] as &[&str], &["replay", &plan]] {
-            let ran = super::scene::Running::start(scene.crewlog(words).env("TZ", zone)).finish().expect(0);
-            assert!(ran.stdout.starts_with(&format!("     1  {date} {time}  ")), "{zone}: {}", ran.stdout);
+            let shown = run(words);
+            assert!(shown.contains(&format!("  {}Z  ", clock(0))), "{zone}: {shown}");
         }
     }
 }

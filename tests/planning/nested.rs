@@ -133,7 +133,7 @@ async fn a_foreign_plan_with_the_id_of_a_sub_plan_fails_the_task() {
     let end = rig.end().await;
     let (status, error) = ended(&end, 1);
     assert_eq!(status, TaskStatus::Failed);
-    assert!(error.starts_with("there is a plan p.1-1 already, and it is not of this task"), "{error}");
+    assert!(error.starts_with("plan p.1-1 exists already and does not belong to this task"), "{error}");
     assert_eq!(state_of(&rig, "p.1-1").await.phase, Phase::Active, "it is left alone");
     rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
     let last =

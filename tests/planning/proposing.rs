@@ -132,7 +132,7 @@ fn agents_get_their_tools_from_the_configuration() {
     scene.write("crewlog.toml", "[agents.tactical]\ntools = [\"no_such\"]\n");
     scene.run(&run).expect(1).says(&["crewlog.toml:2:9: tactical agents are given the tool \"no_such\""]);
     scene.write("crewlog.toml", "[[tools]]\nname = \"edit\"\ndescription = \"x\"\nkind = \"ToolCall\"\n");
-    scene.run(&run).expect(1).says(&["crewlog.toml:1:1: \"edit\" is no name of a tool"]);
+    scene.run(&run).expect(1).says(&["crewlog.toml:1:1: invalid tool name \"edit\""]);
     scene.write("crewlog.toml", "[agents.poet]\n");
     scene.run(&run).expect(1).says(&["unknown variant `poet`"]);
 }

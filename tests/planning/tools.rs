@@ -154,7 +154,7 @@ fn tool(name: &str) -> Tool {
 fn an_invalid_tool_registry_is_refused() {
     let of = |tools: Vec<Tool>| with(tools, ToolNames::new()).reason;
     for name in ["", "edit", "Edit_code", "edit__code", "_edit", "edit code", "é_b"] {
-        assert!(of(vec![tool(name)]).contains("is no name of a tool"), "{name:?}");
+        assert!(of(vec![tool(name)]).contains("invalid tool name"), "{name:?}");
     }
     assert_eq!(of(vec![tool("a_b"), tool("a_b")]), "the tool a_b is described twice");
     let command = "the command of the tool a_b is empty, or each step brings its own";

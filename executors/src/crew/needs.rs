@@ -13,7 +13,7 @@ use crewlog_planner::event::{Event, PlannerCmd, Purpose};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::prompt::headline;
+use crewlog_planner::prompt::{headline, question_text};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
@@ -200,7 +200,8 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
     let mut holds_up = held_up(plan, open.view, |task| task == asker);
     holds_up.retain(|held| *held != open.within(asker));
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-    Need { choices, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), question.question.clone()) }
+    let text = question_text(open.view.state(), question, headline);
+    Need { choices, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), text) }
 }
 
 /// The item of a task that waits for a person's work, permission or order to resume.

@@ -140,7 +140,7 @@ impl Client {
         options.temperature = request.parameters.temperature;
         if let Some(schema) = &request.schema {
             let schema: serde_json::Value = serde_json::from_str(schema)
-                .map_err(|error| ModelError::NotConfigured { message: format!("the schema is no JSON: {error}") })?;
+                .map_err(|error| ModelError::NotConfigured { message: format!("the schema is not JSON: {error}") })?;
             options.response_format =
                 Some(JsonSpec::new(format!("{:?}", request.purpose).to_lowercase(), schema).into());
         }

@@ -163,7 +163,7 @@ impl Tool {
         let is_name = name.split(['_', '-', '.']).all(is_part) && name.contains(['_', '-', '.']);
         if !is_name || name.len() > TOOL_NAME_CHARS_MAX {
             let reason = format!(
-                "{name:?} is no name of a tool: lowercase letters and digits in at least two parts, joined by _, - or ., at \
+                "invalid tool name {name:?}: use lowercase letters and digits in at least two parts, joined by _, - or ., at \
                  most {TOOL_NAME_CHARS_MAX} of them (edit_code)"
             );
             return Err(refused(name, reason));

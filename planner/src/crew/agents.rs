@@ -422,8 +422,8 @@ fn full() -> CrewError {
 }
 
 fn checked(name: String) -> Result<String, CrewError> {
-    let says = "is no name of an agent: use letters, digits, `.`, `_` and `-`, up to 32, with `/` before a subagent";
-    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("{name:?} {says}"))) }
+    let form = "use letters, digits, `.`, `_` and `-`, up to 32, with `/` before a subagent";
+    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("invalid agent name {name:?}: {form}"))) }
 }
 
 /// When a silent agent becomes stuck or lost.

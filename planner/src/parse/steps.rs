@@ -38,8 +38,8 @@ impl Finder<'_> {
             self.section_of.push(section);
             self.note_acceptance(place);
             if matches!(self.blocks[place].kind, Kind::Item(_)) && is_near_box(&self.blocks[place].inline.text) {
-                let help = "write a box with one sign and a space behind it: [ ] or [x]";
-                self.warn(section, "box", self.blocks[place].span.start, "this is no box", help);
+                let help = "write one character between the brackets and a space after them: [ ] or [x]";
+                self.warn(section, "box", self.blocks[place].span.start, "this is not a box", help);
             }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
             let block = &self.blocks[place];

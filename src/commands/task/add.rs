@@ -136,9 +136,10 @@ fn check_name(name: &str) -> Result<(), Failure> {
     if is_checkpoint_name(name) && !name.starts_with(['.', '-']) {
         return Ok(());
     }
-    let form = "letters, digits, dashes, dots and underscores, begins with none of -., is no number";
-    let form = format!("{form} and has at most {CHECKPOINT_CHARS_MAX} of them");
-    Err(Failure::user(format!("invalid plan name {name:?}: use {form}")))
+    Err(Failure::user(format!(
+        "invalid plan name {name:?}: use at most {CHECKPOINT_CHARS_MAX} letters, digits, dashes, dots and underscores; \
+         it cannot be a number or begin with a dash or a dot"
+    )))
 }
 
 /// Prose must not become shell unasked.
