@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crewlog_planner::crew::agents::{Activity, Outcome};
+use crewlog_planner::crew::agents::{Activity, LeaveOutcome};
 use crewlog_planner::crew::asks::Wanted;
 
 use crate::Result;
@@ -125,7 +125,7 @@ async fn scout(day: &Rc<Day>, parent: &mut Actor) -> Result {
     let found = "`Date::week` has 14 callers, and three of them subtract week numbers across the turn of a year.";
     scout.send("claude-1", "Callers of Date::week", found, None, false).await?;
     let (note, next_step) = (found.to_owned(), "Change the three callers".to_owned());
-    scout.day.crew.leave(&scout.caller, Outcome::Success, note, next_step).await?;
+    scout.day.crew.leave(&scout.caller, LeaveOutcome::Success, note, next_step).await?;
     Ok(())
 }
 

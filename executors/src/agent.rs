@@ -152,14 +152,14 @@ fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
     let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));
     if let Some(begin) = finished.written.out.lost_last_line.clone().filter(|line| is_answer(line)) {
-        let how = format!("its last line is too long to be kept; it begins: {}", begin.trim_start());
+        let how = format!("its last line is too long to store; it begins: {}", begin.trim_start());
         return finished.failed(&how, end_of(text), FailureClass::Task);
     }
     let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
     if let Some(question) = last.trim_start().strip_prefix(QUESTION) {
         let question = question.trim();
         if question.is_empty() {
-            let how = format!("it ended with {QUESTION} and no question behind it");
+            let how = format!("it ended with {QUESTION} without a question");
             return finished.failed(&how, end_of(before), FailureClass::Task);
         }
         let (question, default) = split_default(question);

@@ -85,10 +85,12 @@ impl Agents {
     async fn by_model(&self, asker: Option<&Asker>, agent: AgentType, words: &str, context: &str) -> Option<AgentPlan> {
         let (model, asker) = (self.model.as_ref()?, asker?);
         let request = agent_plan_request(&model.parameters, agent, words, context, &self.registry);
-        let request = request.inspect_err(|error: &TooLong| tracing::warn!(%error, %agent, "an agent plans by rule"));
+        let request =
+            request.inspect_err(|error: &TooLong| tracing::warn!(%error, %agent, "planning by rule, without a model"));
         let read = |answer: &str| read_agent_plan(answer, agent, words, &self.registry);
         let found = asker.read(request.ok()?, read).await;
-        let found = found.inspect_err(|error: &NoAnswer| tracing::warn!(%error, %agent, "an agent plans by rule"));
+        let found =
+            found.inspect_err(|error: &NoAnswer| tracing::warn!(%error, %agent, "planning by rule, without a model"));
         found.ok().map(|found| found.value)
     }
 
@@ -123,7 +125,7 @@ impl Agents {
     async fn asker_for(&self, origin: &Origin) -> Option<Asker> {
         let asker = &self.model.as_ref()?.asker;
         let asker = asker.on_behalf_of_plan_for(origin.parent.as_ref()?).await;
-        asker.inspect_err(|error| tracing::warn!(%error, "an agent plans by rule")).ok()
+        asker.inspect_err(|error| tracing::warn!(%error, "planning by rule, without a model")).ok()
     }
 }
 

@@ -22,7 +22,7 @@ pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>)
 
 /// The result of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Claimed {
+pub(crate) enum ClaimOutcome {
     /// The task is held, with this epoch.
     Won(u64),
     /// Somebody else holds it.
@@ -43,29 +43,29 @@ pub(crate) async fn claim_task(
     dispatch: &Dispatch,
     starts: bool,
     stop: &mut watch::Receiver<Option<Stop>>,
-) -> Claimed {
+) -> ClaimOutcome {
     let mut backoff = Backoff::new();
     let mut dead_epoch = None;
     loop {
         let changes = Query::aggregate(event::STREAM, &dispatch.plan).of_types(HOLDING);
         let error = match store.read(&changes, Range::after(dispatch.seen), 1).await {
-            Ok(page) if !page.events.is_empty() => return Claimed::Stale,
+            Ok(page) if !page.events.is_empty() => return ClaimOutcome::Stale,
             Ok(_) => {
                 let (executor, attempt) = (life.executor(name), dispatch.attempt);
                 let command = TaskCommand::Claim { attempt, executor, now: store.now(), dead_epoch, starts };
                 let cause = dispatch.cause.clone().keeping(command.recorded());
                 match claim.execute(command, &cause).await {
-                    Ok(_) => return Claimed::Won(claim.handler().epoch),
+                    Ok(_) => return ClaimOutcome::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {
-                            return Claimed::Held;
+                            return ClaimOutcome::Held;
                         }
                         dead_epoch = Some(epoch);
                         continue;
                     }
                     Err(ExecuteError::Refused(
                         TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_) | TaskError::Parked,
-                    )) => return Claimed::Gone,
+                    )) => return ClaimOutcome::Gone,
                     // Another process appended first; decide again.
                     Err(ExecuteError::Contended { .. }) => continue,
                     Err(ExecuteError::Store(error)) => error,
@@ -73,13 +73,13 @@ pub(crate) async fn claim_task(
             }
             Err(error) => error,
         };
-        // An append is never abandoned for a stop: it could be in the log, and the task would count as interrupted.
+        // Never cancel an append in flight: it may already be committed, and the task would count as interrupted.
         let goes_on = tokio::select! {
             goes_on = wait_to_retry(&error, &mut backoff) => goes_on,
             _ = wanted(stop) => false,
         };
         if !goes_on {
-            return Claimed::Gone;
+            return ClaimOutcome::Gone;
         }
     }
 }

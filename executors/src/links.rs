@@ -43,7 +43,7 @@ impl Links {
         let answer = match self.web.head(link).timeout(time).send().await {
             Ok(answer) => answer.status(),
             Err(error) if error.is_timeout() => return Err(format!("did not answer within {} ms", time.as_millis())),
-            Err(error) if error.is_redirect() => return Err("leads to another link, over and over".to_owned()),
+            Err(error) if error.is_redirect() => return Err("redirects too often".to_owned()),
             // The error text could quote secret parts of the link.
             Err(_error) => return Err("cannot be reached".to_owned()),
         };

@@ -56,9 +56,9 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     };
     let reported = store.records(&task_events(plan), Range::default()).try_collect::<Vec<_>>();
     let (mut planner, reported) = tokio::try_join!(planner, reported)?;
-    take_in(&mut planner, &Report::all(&reported)?).await?;
+    take_in(&mut planner, &TaskReport::all(&reported)?).await?;
     let withdrawn = withdraw_unstarted(store, plan, &planner).await?;
-    take_in(&mut planner, &Report::all(&withdrawn)?).await?;
+    take_in(&mut planner, &TaskReport::all(&withdrawn)?).await?;
     Ok(planner)
 }
 
@@ -151,7 +151,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                     match event {
                         Ok(recorded) => events.push(recorded),
                         Err(error) if error.is_final() => return Err(error),
-                        Err(error) => tracing::warn!(%error, "an event of a task cannot be read and is skipped"),
+                        Err(error) => tracing::warn!(%error, "log error; retrying"),
                     }
                 }
                 let last = last_report(&events);
@@ -265,11 +265,11 @@ impl Hosted {
 /// Ends, pauses and resumes the sub-plans of a plan with it, however long the log takes.
 async fn propagate_with_retry(store: &EventStore, plan: &str) {
     let Ok(left) = retrying(|| propagate(store, plan)).await else {
-        tracing::warn!(plan, "its sub-plans may go on");
+        tracing::warn!(plan, "its sub-plans may continue without it");
         return;
     };
     for Unreadable { plan, error } in left {
-        tracing::warn!(plan, %error, "a sub-plan cannot be read, and stays as it is");
+        tracing::warn!(plan, %error, "a sub-plan cannot be read; it is left unchanged");
     }
 }
 
@@ -278,7 +278,7 @@ async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
         if !wait_to_retry(&error, &mut backoff).await {
-            tracing::warn!(plan, "it may go on without its parent plan");
+            tracing::warn!(plan, "it may continue without its parent plan");
             return;
         }
     }
@@ -313,8 +313,8 @@ async fn look(planner: &mut Runner<Planner>) -> bool {
     true
 }
 
-/// Sets and fires the timers of a planner that are due. False when that helps nothing until something else happens: then
-/// the plan is blocked, and its host must not retry forever.
+/// Sets and fires the due timers of a planner. Returns false if no timer can be set or fired now: do not call it again before
+/// a new event.
 async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
     let (mut backoff, mut set) = (Backoff::new(), SetTimers::default());
     for _ in 0..TIMERS_MAX {
@@ -351,7 +351,7 @@ async fn run_timer(store: &EventStore, planner: &mut Runner<Planner>, set: &mut 
     match planner.execute(command, &cause).await {
         Ok(_) => Ok(()),
         Err(ExecuteError::Refused(refusal)) => {
-            tracing::info!(%refusal, "the planner passes a timer over");
+            tracing::info!(%refusal, "timer refused");
             Ok(())
         }
         // Each conflict means that another process made progress.
@@ -422,8 +422,8 @@ pub(crate) async fn open_plans(
 
 /// Retries while the log cannot be written, so no report is dropped. An error that a retry cannot cure blocks this plan alone.
 async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) {
-    let warn = |error: &Error| tracing::warn!(%error, "an event of a task cannot be read and is skipped");
-    let reports = events.iter().filter_map(|recorded| Report::of(recorded).inspect_err(warn).ok().flatten());
+    let warn = |error: &Error| tracing::warn!(%error, "skipped an unreadable event of a task");
+    let reports = events.iter().filter_map(|recorded| TaskReport::of(recorded).inspect_err(warn).ok().flatten());
     let reports = reports.collect::<Vec<_>>();
     let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, &reports).await {
@@ -444,13 +444,13 @@ async fn catch_up_with_retry(store: &EventStore, plan: &str, tags: Vec<String>) 
 
 /// A task's report, as a command to the planner.
 #[derive(Clone)]
-struct Report {
+struct TaskReport {
     position: Position,
     command: Command,
     cause: Cause,
 }
 
-impl Report {
+impl TaskReport {
     /// Nothing for an event that does not concern the planner.
     fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
         let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
@@ -466,13 +466,13 @@ impl Report {
 }
 
 /// Takes in reports, in one append as far as no other host was faster.
-async fn take_in(planner: &mut Runner<Planner>, reports: &[Report]) -> Result<(), Error> {
+async fn take_in(planner: &mut Runner<Planner>, reports: &[TaskReport]) -> Result<(), Error> {
     for some in reports.chunks(TOGETHER_MAX) {
         let commands = some.iter().map(|report| (report.command.clone(), report.cause.clone())).collect();
         match planner.execute_all(commands).await {
             Ok(executed) => some.iter().zip(executed).for_each(|(report, executed)| {
                 if let Err(refusal) = executed {
-                    tracing::info!(position = %report.position, %refusal, "the planner passes a report over");
+                    tracing::info!(position = %report.position, %refusal, "report refused");
                 }
             }),
             // Another host has taken in some of them.

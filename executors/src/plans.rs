@@ -77,10 +77,10 @@ pub(crate) async fn execute_retrying(
 /// Waits before a retry; false if a retry cannot help.
 pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool {
     if is_permanent(error) {
-        tracing::warn!(%error, "a plan cannot go on and stands still");
+        tracing::warn!(%error, "permanent error; this plan is skipped until restart");
         return false;
     }
-    tracing::warn!(%error, "the planner could not append and tries again");
+    tracing::warn!(%error, "log error; retrying");
     backoff.wait().await;
     true
 }

@@ -47,7 +47,7 @@ impl<P: Projection> Projected<P> {
             let mut events = page.events.iter().peekable();
             while let Some(recorded) = events.next() {
                 if let Err(error) = state.handle(recorded) {
-                    tracing::warn!(fold = P::FOLD, %error, "an event is passed over");
+                    tracing::warn!(fold = P::FOLD, %error, "skipped an unreadable event");
                     may_keep = false;
                 }
                 if events.peek().map_or(is_whole, |next| next.append_start != recorded.append_start) {

@@ -73,6 +73,6 @@ pub(crate) async fn follow_parent(store: &EventStore, plan: &str, planner: &mut 
         let Some(command) = nesting::follow(plan, state, parent_plan.handler().state()) else { return Ok(()) };
         execute_retrying(planner, command, &Cause::request()).await?;
     }
-    tracing::warn!(plan, "its parent plan changes faster than it can follow");
+    tracing::warn!(plan, "the parent plan changed too often to follow");
     Ok(())
 }

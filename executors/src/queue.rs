@@ -16,7 +16,7 @@ use crate::history::History;
 use crate::plans::plan_of;
 
 /// A task among all plans.
-pub(crate) type Key = (String, TaskId);
+pub(crate) type TaskKey = (String, TaskId);
 
 /// A dispatched task.
 #[derive(Debug, Clone)]
@@ -36,7 +36,7 @@ pub(crate) struct Dispatch {
 }
 
 impl Dispatch {
-    pub(crate) fn key(&self) -> Key {
+    pub(crate) fn key(&self) -> TaskKey {
         (self.plan.clone(), self.task)
     }
 
@@ -140,7 +140,7 @@ fn is_running(view: &PlanView, task: TaskId, attempt: u32) -> bool {
 }
 
 fn passed_over(error: &Error) {
-    tracing::warn!(%error, "an event of a plan is passed over");
+    tracing::warn!(%error, "skipped an unreadable event of a plan");
 }
 
 /// The plans that a worker works for.
@@ -162,7 +162,7 @@ impl Plans {
             match Worked::load(store, &plan, at).await {
                 Ok(worked) => _ = plans.insert(plan, worked),
                 Err(error @ Error::Decode { .. }) => {
-                    tracing::warn!(plan, %error, "the plan cannot be read and is left to others");
+                    tracing::warn!(plan, %error, "skipped a plan that cannot be read");
                 }
                 Err(error) => return Err(error),
             }
@@ -197,7 +197,7 @@ impl Plans {
     }
 
     /// Why a running task must stop: the error of its end, or an empty text when it was dispatched again.
-    pub(crate) fn ended(&self, (plan, task): &Key, attempt: u32) -> Option<String> {
+    pub(crate) fn ended(&self, (plan, task): &TaskKey, attempt: u32) -> Option<String> {
         let Some(worked) = self.0.get(plan) else { return Some("the plan has ended".to_owned()) };
         let error = || worked.view.state().task(*task).and_then(|task| task.error.clone()).unwrap_or_default();
         (!is_running(&worked.view, *task, attempt)).then(error)

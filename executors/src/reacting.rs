@@ -55,7 +55,7 @@ pub async fn host<R: Reactor>(store: EventStore, folder: PathBuf, mut stop: watc
     if tokio::time::timeout(LAST_CATCH_UP_MAX, reacting.finish()).await != Ok(true) {
         tracing::warn!(
             process = R::NAME,
-            "it ends before it has taken in all; the next host begins anew, and says the rest when it lives long enough"
+            "stopped before it caught up; the next host continues from the last snapshot"
         );
     }
     drop(leader_lock);
@@ -121,7 +121,7 @@ impl<R: Reactor> Reading<R> {
         let mut events = page.events.into_iter().peekable();
         while let Some(recorded) = events.next() {
             if let Err(error) = self.reactor.handle(&recorded) {
-                tracing::warn!(process = R::NAME, %error, "an event is passed over");
+                tracing::warn!(process = R::NAME, %error, "skipped an unreadable event");
                 self.lacks_some = true;
             }
             self.read_to = recorded.position;
@@ -239,7 +239,7 @@ impl<R: Reactor> Reacting<R> {
                     | Error::InvalidAppend { .. }
                     | Error::LimitPassed { .. }),
                 ) => {
-                    tracing::warn!(process = R::NAME, cause = %cause.position, %error, "a reaction is passed over");
+                    tracing::warn!(process = R::NAME, cause = %cause.position, %error, "skipped a reaction");
                 }
                 Err(error) => return Err(error),
             }
@@ -269,7 +269,7 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
 }
 
 async fn back_off<R: Reactor>(error: &Error, backoff: &mut Backoff) {
-    tracing::warn!(process = R::NAME, %error, "the log failed and is tried again");
+    tracing::warn!(process = R::NAME, %error, "log error; retrying");
     backoff.wait().await;
 }
 

@@ -78,7 +78,7 @@ impl SubPlanRun<'_> {
     async fn timed_out(self, timeout: Duration) -> Ending {
         let Self { sub_plan, .. } = self;
         if sub_plan.request.is_none() {
-            self.cancel("the task that it carries out ran out of time").await;
+            self.cancel("its task timed out").await;
         }
         let (plan, after) = (self.plan(), duration(millis(timeout)));
         let error = format!("timed out: plan {plan} had not ended after {after}, the task's time-out");
@@ -98,7 +98,7 @@ impl SubPlanRun<'_> {
     async fn stopped(self, stop: Stop) -> Ending {
         match &stop {
             Stop::Cancelled { reason } => {
-                self.cancel(&format!("the task that it carries out has ended: {reason}")).await;
+                self.cancel(&format!("its task has ended: {reason}")).await;
             }
             Stop::Interrupted => {
                 let plan = self.plan();
@@ -119,7 +119,7 @@ impl SubPlanRun<'_> {
             Ok(planner) if self.owns(planner.handler().state()) => planner.handler().state().spent(),
             Ok(_) => Usage::default(),
             Err(error) => {
-                tracing::warn!(%error, plan, "what a plan used up is not counted");
+                tracing::warn!(%error, plan, "the usage of a sub-plan was not recorded");
                 Usage::default()
             }
         }
@@ -159,7 +159,7 @@ impl SubPlanRun<'_> {
             Ok(proposal) => Box::new(proposal),
             Err(error) => {
                 self.record(&error).await;
-                return Err(failed(format!("no plan could be made for it: {error}")));
+                return Err(failed(format!("planning its sub-plan failed: {error}")));
             }
         };
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
@@ -167,7 +167,7 @@ impl SubPlanRun<'_> {
         match execute_retrying(&mut planner, command, self.cause).await {
             // A faster process created the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
-            Ok(Some(refusal)) => Err(failed(format!("the plan that was made for it is refused: {refusal}"))),
+            Ok(Some(refusal)) => Err(failed(format!("its sub-plan was refused: {refusal}"))),
             Err(error) => Err(unreadable(&plan, &error)),
         }
     }
@@ -177,9 +177,7 @@ impl SubPlanRun<'_> {
             return Ok(());
         }
         let plan = self.plan();
-        Err(failed(format!(
-            "plan {plan} exists already and does not belong to this task; the next attempt uses another plan id"
-        )))
+        Err(failed(format!("plan id {plan} is taken by an unrelated plan; retry the task to use a new id")))
     }
 
     /// Failures to plan are recorded. A log that refuses this must not stop the parent plan.
@@ -187,7 +185,7 @@ impl SubPlanRun<'_> {
         let agent = self.sub_plan.agent.as_deref().and_then(AgentType::named);
         let (Some(agent), PlanningError::Plan(error)) = (agent, error) else { return };
         if let Err(fault) = record_failure(self.store, agent, error, self.tags.to_vec(), self.cause).await {
-            tracing::warn!(%fault, %agent, "a failure to plan was not recorded");
+            tracing::warn!(%fault, %agent, "a planning failure was not recorded");
         }
     }
 
@@ -201,7 +199,7 @@ impl SubPlanRun<'_> {
             Ok::<_, Error>(())
         };
         if let Err(error) = cancelled.await {
-            tracing::warn!(%error, plan = self.plan(), "a plan could not be ended");
+            tracing::warn!(%error, plan = self.plan(), "a sub-plan could not be cancelled");
         }
     }
 }
@@ -228,7 +226,7 @@ async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) 
                     }
                 }
                 Some(Err(error)) if is_permanent(&error) => return Err(error),
-                Some(Err(error)) => tracing::warn!(%error, plan, "a plan could not be read and is read again"),
+                Some(Err(error)) => tracing::warn!(%error, plan, "cannot read a sub-plan; retrying"),
                 None => return Ok(None),
             },
             () = time_is_up => return Ok(None),

@@ -52,10 +52,10 @@ pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Re
     let summarise = async |request: Result<Envelope<Event>, Error>| match request {
         Ok(request) => {
             if let Err(error) = answer(store, summarizer, &request).await {
-                tracing::warn!(%error, "a summary could not be handed in");
+                tracing::warn!(%error, "a summary could not be stored");
             }
         }
-        Err(error) => tracing::warn!(%error, "a request for a summary is passed over"),
+        Err(error) => tracing::warn!(%error, "skipped an unreadable request for a summary"),
     };
     requests.for_each_concurrent(AT_ONCE_MAX, summarise).await;
     Ok(())
@@ -91,6 +91,6 @@ async fn answer(store: &EventStore, by: &Summarizer, request: &Envelope<Event>) 
         }
     };
     let refusal = execute_retrying(&mut planner, command, &Cause::reaction(PROCESS, &request.recorded)).await?;
-    refusal.into_iter().for_each(|refusal| tracing::info!(%refusal, "the planner passes a summary over"));
+    refusal.into_iter().for_each(|refusal| tracing::info!(%refusal, "summary refused"));
     Ok(())
 }

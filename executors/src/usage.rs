@@ -74,7 +74,7 @@ fn number(name: &str, read: Option<u64>, said: &Value, max: u64) -> u64 {
         None if said.is_null() => 0,
         None => {
             let said = truncate(&said.to_string(), SAID_CHARS_MAX);
-            tracing::warn!("what a program says of its usage is not counted: its {name} cannot be {said}");
+            tracing::warn!("ignored implausible usage: {name} = {said}");
             0
         }
     }

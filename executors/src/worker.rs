@@ -20,13 +20,13 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
-use crate::claiming::{Claimed, claim_of, claim_task};
+use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::links::Links;
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
 use crate::prompts;
-use crate::queue::{Dispatch, Key, Plans};
+use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, is_set, wanted};
 use crate::subplans::{SubPlanRun, family};
@@ -113,7 +113,7 @@ impl Worker {
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
         let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
-        let mut crew = Crew::new(Arc::new(self), plans, at);
+        let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
         let mut looks = tokio::time::interval(LEASE_INTERVAL);
@@ -127,7 +127,7 @@ impl Worker {
                         match event {
                             Ok(recorded) => crew.take(&recorded).await,
                             Err(error) if error.is_final() => fault = Some(error),
-                            Err(error) => tracing::warn!(%error, "an event of a plan is passed over"),
+                            Err(error) => tracing::warn!(%error, "log error; retrying"),
                         }
                     }
                     if fault.is_some() {
@@ -157,7 +157,7 @@ impl Worker {
         self: Arc<Self>,
         dispatch: Dispatch,
         mut stop: watch::Receiver<Option<Stop>>,
-    ) -> (Key, Position) {
+    ) -> (TaskKey, Position) {
         let key = dispatch.key();
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
@@ -166,7 +166,7 @@ impl Worker {
         let checked = if is_early { Some(attachments::checked(&dispatch.parameters, None).await) } else { None };
         let starts = checked.as_ref().is_some_and(Result::is_ok);
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
-        if let Claimed::Won(epoch) = claimed {
+        if let ClaimOutcome::Won(epoch) = claimed {
             self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
         }
         (key, claim.position())
@@ -303,7 +303,7 @@ struct Running {
     stop: watch::Sender<Option<Stop>>,
     /// The agent whose place it takes.
     agent: Option<String>,
-    /// True if it takes one of the worker's places. A task that waits for its sub-plan leaves its place to that.
+    /// True if it uses one of the worker's slots. A task waiting for its sub-plan uses none.
     takes_place: bool,
 }
 
@@ -319,21 +319,21 @@ impl Running {
 }
 
 /// A worker at work.
-struct Crew {
+struct WorkerLoop {
     worker: Arc<Worker>,
     plans: Plans,
     position: Position,
-    running: HashMap<Key, Running>,
+    running: HashMap<TaskKey, Running>,
     /// Tasks whose claim was refused since the last event of their plan; the next event shows why.
-    refused: HashSet<Key>,
+    refused: HashSet<TaskKey>,
     /// By plan: the position of the last end of a task here. No more of its tasks start before the view has reached it.
     read_to: HashMap<String, Position>,
-    jobs: JoinSet<(Key, Position)>,
+    jobs: JoinSet<(TaskKey, Position)>,
     /// True while a lease may have to be watched, or a refused claim may be tried again.
     is_restless: bool,
 }
 
-impl Crew {
+impl WorkerLoop {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
         let (read_to, jobs) = (HashMap::new(), JoinSet::new());
@@ -398,7 +398,7 @@ impl Crew {
         self.plans.drop_if_ended(&plan);
     }
 
-    fn end(&mut self, ended: Result<(Key, Position), JoinError>) {
+    fn end(&mut self, ended: Result<(TaskKey, Position), JoinError>) {
         self.is_restless = true;
         match ended {
             Ok((key, position)) => {
@@ -451,8 +451,7 @@ impl Crew {
     }
 }
 
-/// When to renew a lease that was given at `start`. After a log that stood still the next renewal is an interval away: those that were
-/// missed would say nothing new.
+/// Ticks for renewing a lease granted at `start`. Missed ticks are skipped.
 fn renewals(start: Instant) -> Interval {
     let mut renewals = tokio::time::interval_at(start + RENEW_INTERVAL, RENEW_INTERVAL);
     renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -467,15 +466,15 @@ async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cau
         match claim.execute(command.clone(), &cause).await {
             Ok(_) => return true,
             Err(ExecuteError::Refused(refusal)) => {
-                tracing::warn!(%refusal, "what a worker reports comes too late");
+                tracing::warn!(%refusal, "report refused: the lease was lost");
                 return false;
             }
             Err(ExecuteError::Store(error)) if error.is_final() => {
-                tracing::warn!(%error, "a report cannot be appended any more");
+                tracing::warn!(%error, "permanent log error: a report was not appended");
                 return false;
             }
             Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
-                tracing::warn!(%error, "a report could not be appended and is tried again");
+                tracing::warn!(%error, "log error: retrying a report");
                 backoff.wait().await;
             }
         }

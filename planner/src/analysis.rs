@@ -37,7 +37,7 @@ impl Analysis {
     /// If they are not a valid plan.
     pub fn of(tasks: &[TaskPlan]) -> Result<Self, InvalidPlan> {
         let (edges, ranks) = edges_of(tasks)?;
-        let graph = Graph::of(&edges, &ranks, |_| true);
+        let graph = DependencyGraph::of(&edges, &ranks, |_| true);
         let (steps, n_steps) = graph.steps();
         let mut groups = vec![Vec::new(); n_steps];
         for (task, step) in tasks.iter().zip(&steps) {
@@ -52,7 +52,7 @@ impl Analysis {
         bottlenecks.sort_by_key(|one| (std::cmp::Reverse(one.n_waiting), one.task));
         bottlenecks.truncate(BOTTLENECKS_MAX);
         let critical_path = graph.longest_chain(&steps, &to_go, n_steps).into_iter().map(|n| tasks[n].id).collect();
-        let n_steps_relaxed = Graph::of(&edges, &ranks, |strength| strength == Strength::Hard).steps().1;
+        let n_steps_relaxed = DependencyGraph::of(&edges, &ranks, |strength| strength == Strength::Hard).steps().1;
         Ok(Self { groups, critical_path, bottlenecks, n_steps_relaxed })
     }
 
@@ -68,14 +68,14 @@ impl Analysis {
 }
 
 /// The dependencies between tasks, by index in the list of tasks.
-struct Graph {
+struct DependencyGraph {
     before: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
     /// A topological order.
     order: Vec<usize>,
 }
 
-impl Graph {
+impl DependencyGraph {
     /// The graph of the dependencies whose strength counts.
     fn of(edges: &[Vec<Dependency>], ranks: &[usize], counts: impl Fn(Strength) -> bool) -> Self {
         let mut after = vec![Vec::new(); edges.len()];

@@ -269,11 +269,11 @@ pub enum TaskCommand {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum TaskError {
-    #[error("the task is held by {executor}")]
+    #[error("the task is claimed by {executor}")]
     Held { executor: Executor, epoch: u64 },
     #[error("attempt {0} of the task has ended")]
     AttemptEnded(u32),
-    #[error("the claim with epoch {0} no longer holds the task")]
+    #[error("the claim with epoch {0} has lost the task")]
     StaleEpoch(u64),
     #[error("{LOST_MAX} agents were lost with the task: it waits for a person")]
     Parked,

@@ -97,7 +97,7 @@ impl AgentRequest {
         let (ability, text) = self.subject();
         let verb = match ability {
             Ability::Analyse => "Analyse this, and draw conclusions",
-            Ability::Extract => "Name the files, symbols and other things that this is about",
+            Ability::Extract => "List the files, symbols and other things that this is about",
             Ability::Locate => "Say where this is, with path and line",
         };
         format!("{verb}: {text}")

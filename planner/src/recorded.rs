@@ -19,7 +19,7 @@ pub enum RestoreError {
     #[error("the recorded command has an unknown form: {0}")]
     Form(#[from] serde_json::Error),
     /// The command did not lead to these events.
-    #[error("the events of the recorded command {command} do not repeat the rest of it")]
+    #[error("the recorded command {command} cannot be completed from its events")]
     NotInEvents {
         /// Its name.
         command: String,

@@ -107,11 +107,11 @@ fn end_of_string(json: &str, start: usize) -> usize {
 /// A reader's place in a JSON value.
 struct Walk {
     path: String,
-    open: Vec<Open>,
+    open: Vec<Bracket>,
 }
 
 /// An object or a list that has not ended, with the length of its own path.
-enum Open {
+enum Bracket {
     Object { path: usize, is_at_key: bool },
     List { path: usize, index: usize },
 }
@@ -119,22 +119,22 @@ enum Open {
 impl Walk {
     fn step(&mut self, byte: u8) {
         match byte {
-            b'{' => self.open.push(Open::Object { path: self.path.len(), is_at_key: true }),
+            b'{' => self.open.push(Bracket::Object { path: self.path.len(), is_at_key: true }),
             b'[' => {
-                self.open.push(Open::List { path: self.path.len(), index: 0 });
+                self.open.push(Bracket::List { path: self.path.len(), index: 0 });
                 self.path.push_str("/0");
             }
             b'}' | b']' => {
-                if let Some(Open::Object { path, .. } | Open::List { path, .. }) = self.open.pop() {
+                if let Some(Bracket::Object { path, .. } | Bracket::List { path, .. }) = self.open.pop() {
                     self.path.truncate(path);
                 }
             }
             b',' => match self.open.last_mut() {
-                Some(Open::Object { path, is_at_key }) => {
+                Some(Bracket::Object { path, is_at_key }) => {
                     *is_at_key = true;
                     self.path.truncate(*path);
                 }
-                Some(Open::List { path, index }) => {
+                Some(Bracket::List { path, index }) => {
                     *index += 1;
                     self.path.truncate(*path);
                     self.path.push_str(&format!("/{index}"));
@@ -146,11 +146,11 @@ impl Walk {
     }
 
     fn is_at_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open::Object { is_at_key: true, .. }))
+        matches!(self.open.last(), Some(Bracket::Object { is_at_key: true, .. }))
     }
 
     fn name(&mut self, key: &str) {
-        if let Some(Open::Object { is_at_key, .. }) = self.open.last_mut() {
+        if let Some(Bracket::Object { is_at_key, .. }) = self.open.last_mut() {
             *is_at_key = false;
             self.path.push('/');
             self.path.push_str(key);

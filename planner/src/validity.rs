@@ -101,10 +101,10 @@ pub(crate) fn order(edges: &[Vec<Dependency>], counts: impl Fn(&Dependency) -> b
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, strum::IntoStaticStr)]
 #[expect(missing_docs, reason = "the messages say it")]
 pub enum InvalidPlan {
-    #[error("the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb")]
+    #[error("the plan has no tasks; write a list, or sentences that begin with a verb")]
     EmptyPlan,
     /// Names in order of waiting, the first repeated at the end.
-    #[error("tasks wait for each other in a circle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
+    #[error("dependency cycle: {names}{at}; remove one of these dependencies", names = listed(.0, " -> "), at = .1)]
     DependencyCycle(Vec<String>, At),
     #[error("no task is called {0}{1}; name an existing task or remove the dependency")]
     UnknownId(String, At),

@@ -56,7 +56,7 @@ pub struct Difference {
 pub enum How {
     #[error("{0}")]
     Unreadable(String),
-    #[error("it led to events, and this version refuses it: {0}")]
+    #[error("the log has its events, but this version refuses it: {0}")]
     Refused(String),
     /// Each event with its type, unset where there is none.
     #[error("the log has {}, and this version decides {}", shown(.log), shown(.decided))]
@@ -167,7 +167,7 @@ fn check_given(first: &Recorded) -> Result<(), VerifyError> {
     if origin.planned_by.is_none() && origin.agent.is_none() {
         return Ok(());
     }
-    let how = "no parser made this plan from its text, and the command that proposed it was not recorded";
+    let how = "this plan was proposed and its command was not recorded, so it cannot be replayed";
     Err(differs(first, "a proposal", How::Unreadable(how.into())))
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crewlog_planner::event::{Budget, Edit, Order, PlannerConfig, Profile, Setting};
+use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting};
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::state::Measure;
 use crewlog_planner::text::length_ms;
@@ -22,7 +22,8 @@ const FRONT_MATTER: &str = "crewlog:";
 const POLICIES: [FailurePolicy; 4] =
     [FailurePolicy::SkipDependants, FailurePolicy::Continue, FailurePolicy::Stop, FailurePolicy::Ask];
 const ORDERS: [(&str, Order); 2] = [("place", Order::Place), ("critical-path", Order::CriticalPath)];
-const PROFILES: [(&str, Profile); 2] = [("coding", Profile::Coding), ("analysis", Profile::Analysis)];
+const PROFILES: [(&str, ExcerptProfile); 2] =
+    [("coding", ExcerptProfile::Coding), ("analysis", ExcerptProfile::Analysis)];
 const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
 const RETRY_MAX: u32 = 100;
 
@@ -44,7 +45,7 @@ pub enum Change {
     Setting(Setting),
     Budget(Measure, Option<u64>),
     // Profile and system prompt are set when a plan is made, and not changed later.
-    Profile(Profile),
+    Profile(ExcerptProfile),
     SystemPrompt(String),
 }
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use crewlog_executors::crew::Refusal;
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::asks::{Answer as Said, Open, Wanted};
+use crewlog_planner::crew::asks::{Answer as Said, OpenAsk, Wanted};
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -73,7 +73,7 @@ const TWO_TEXTS: &str = "the answer is one text, and two were given";
 async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let (id, Answer { text, note, .. }) = (format!("a{number}"), answer);
     let crew = open(session).await?;
-    let is_it = |(known, open): (u64, &Open)| known == number && open.ask.wanted == Wanted::Permission;
+    let is_it = |(known, open): (u64, &OpenAsk)| known == number && open.ask.wanted == Wanted::Permission;
     let is_permission = crew.asks().await?.open().any(is_it);
     let (text, is_granted) = match (is_permission, text.trim().to_lowercase().as_str()) {
         (true, "allow" | "yes") => (note.unwrap_or(text), Some(true)),

@@ -6,7 +6,7 @@ use std::path::Path;
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::Error;
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, Holder, Leases};
+use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, LeaseHolder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
 
 use super::git;
@@ -122,8 +122,8 @@ impl Changes {
     }
 
     /// The identity under which an agent makes them.
-    pub fn holder(&self, agent: &str) -> Holder {
-        Holder { agent: agent.to_owned(), worktree: self.worktree.name().to_owned() }
+    pub fn holder(&self, agent: &str) -> LeaseHolder {
+        LeaseHolder { agent: agent.to_owned(), worktree: self.worktree.name().to_owned() }
     }
 
     /// The single files on which an agent has no exclusive lease of its own, and the leases of others that block the

@@ -2,7 +2,7 @@
 //! agent's leases and tasks at its end.
 
 use crewlog_executors::crew::{Caller, Crew, Refusal};
-use crewlog_planner::crew::agents::{Agent, Outcome};
+use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
 use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
 use crewlog_planner::crew::{CrewError, leases};
 
@@ -159,7 +159,7 @@ impl Hook<'_> {
     async fn end(&self, caller: &Caller, agent: &Agent) -> Result<Verdict, Refusal> {
         if self.tie(agent) == Tie::Session {
             let note = "its session ended".to_owned();
-            self.crew.leave(caller, Outcome::Success, note, String::new()).await?;
+            self.crew.leave(caller, LeaveOutcome::Success, note, String::new()).await?;
         }
         Ok(Verdict::Allow(String::new()))
     }

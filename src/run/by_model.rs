@@ -6,12 +6,12 @@ use std::io::Write;
 use std::sync::Arc;
 
 use crewlog_executors::agents::PlansByModel;
-use crewlog_executors::model::{AskError, Asker, Client, ModelError, NoAnswer, Read, text_aggregate};
+use crewlog_executors::model::{AskError, Asker, Client, ModelError, ModelRead, NoAnswer, text_aggregate};
 use crewlog_mq::EventStore;
 use crewlog_planner::analysis::Analysis;
 use crewlog_planner::event::{Usage, money};
 use crewlog_planner::model::{
-    AnswerError, Proposed, Request, TooLong, advice_request, plan_request, read_advice, read_plan, request_tag,
+    AnswerError, ModelRequest, Proposed, TooLong, advice_request, plan_request, read_advice, read_plan, request_tag,
 };
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin, TaskId, TaskPlan};
@@ -72,9 +72,9 @@ impl<'a> Advisor<'a> {
         &self,
         what: &str,
         otherwise: &str,
-        request: Result<Request, TooLong>,
+        request: Result<ModelRequest, TooLong>,
         read: impl Fn(&str) -> Result<T, AnswerError>,
-    ) -> Result<Option<Read<T>>, Failure> {
+    ) -> Result<Option<ModelRead<T>>, Failure> {
         let name = visible(&self.model.parameters.model);
         let failed = |error: &dyn std::fmt::Display| {
             say(&format!("warning: {name} gave no {what}: {}; {otherwise}", visible(&error.to_string())));
@@ -107,7 +107,7 @@ impl<'a> Advisor<'a> {
         let request = plan_request(&self.model.parameters, text);
         let answer =
             self.ask("plan", "the text is parsed instead", request, |answer| read_plan(answer, by_rule)).await?;
-        let Some(Read { value: Proposed { title, tasks }, answered }) = answer else {
+        let Some(ModelRead { value: Proposed { title, tasks }, answered }) = answer else {
             return Ok((parsed?, Origin::default()));
         };
         let n_questions = tasks.iter().filter(|task| task.kind == NodeKind::Clarification).count();
@@ -120,7 +120,7 @@ impl<'a> Advisor<'a> {
 }
 
 /// The cost of an answer, in words.
-fn took<T>(found: &Read<T>) -> String {
+fn took<T>(found: &ModelRead<T>) -> String {
     if found.answered.from_log {
         return " (answered from the log)".into();
     }

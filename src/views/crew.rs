@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Liveness};
-use crewlog_planner::crew::leases::{Holder, Lease, Leases, Request, Waiting};
+use crewlog_planner::crew::leases::{Lease, LeaseHolder, Leases, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
@@ -141,7 +141,7 @@ fn shown(leases: &Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> b
 
 impl LeaseView {
     fn of(
-        holder: &Holder,
+        holder: &LeaseHolder,
         target: &Target,
         is_exclusive: bool,
         until: Timestamp,

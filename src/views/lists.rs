@@ -4,7 +4,7 @@ use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Error, Position, Query, Range, Recorded};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, AskEvent};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder, Moment};
+use crewlog_planner::crew::conflicts::{self, ConflictEvent, Conflicts, Moment};
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::event::{self, Event, plan_tag};
 use crewlog_planner::lifecycle::State;
@@ -169,7 +169,7 @@ impl ConflictView {
     /// An unresolved conflict.
     pub(super) fn of(project: &str, detected: &ConflictEvent, since: Moment) -> Option<Self> {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders } = detected else { return None };
-        let holder = |Holder { plan, task, executor, patterns }: &Holder| ConflictHolder {
+        let holder = |conflicts::ConflictHolder { plan, task, executor, patterns }: &_| ConflictHolder {
             plan: plan.clone(),
             task: task.to_string(),
             executor: executor.to_string(),

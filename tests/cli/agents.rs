@@ -112,7 +112,7 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     worker.finish();
     gate.wait_until_free();
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
-    ran.says(&["It is not known whether task 1 did its work", &format!("crewlog answer {plan}/q1")]);
+    ran.says(&["It is unknown whether task 1 did its work", &format!("crewlog answer {plan}/q1")]);
     assert_eq!(scene.read("side"), "begun\n");
     scene.run(&["answer", &format!("{plan}/q1"), "done"]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
@@ -147,7 +147,7 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
-    scene.run(&["task", "done", &format!("{plan}/1")]).expect(9).says(&["the task is held by painter@"]);
+    scene.run(&["task", "done", &format!("{plan}/1")]).expect(9).says(&["the task is claimed by painter@"]);
     worker.signal(Signal::KILL);
     worker.finish();
     gate.wait_until_free();

@@ -52,7 +52,7 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
         assert!(refused.stderr.contains(says), "{}", refused.stderr);
     };
     check(&["edit"], "B", &[], 2, "required");
-    check(&["move"], "B", &["--after", "C"], 3, "tasks wait for each other in a circle: B -> C -> B");
+    check(&["move"], "B", &["--after", "C"], 3, "dependency cycle: B -> C -> B");
     check(&["edit"], "A", &["text=x"], 9, "task A is Running: to change it, cancel it");
     check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
     check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");

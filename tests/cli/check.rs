@@ -118,7 +118,7 @@ fn code_that_does_not_run_is_shown_with_the_reason() {
     let scene = Scene::new();
     for (text, reason) in [
         ("1. Run `make all` when it fails\n", "its line says \"when\""),
-        ("1. Run `make all` but slowly\n", "more follows it than where it runs"),
+        ("1. Run `make all` but slowly\n", "other text follows it"),
         ("1. Run `make all`. It takes long.\n", "its step says more than to run it"),
         ("1. Run `make a` with `make b`\n", "its step has more than one piece of code"),
         ("1. Run `make all`?\n", "its step is a question"),
@@ -133,7 +133,7 @@ fn code_that_does_not_run_is_shown_with_the_reason() {
         ("Run `make all`. We like cats.\n", "not every sentence around it is a step"),
         ("1. Build it:\n\n   ```sh\n   make\n   ```\n\n   Look at it\n", "it is not the last thing below its step"),
         ("1. Create the script:\n   ```sh\n   make\n   ```\n", "it looks like the content of a file"),
-        ("1. Build it:\n   ```console\n   make\n   ```\n", "no line of it begins with `$ `"),
+        ("1. Build it:\n   ```console\n   make\n   ```\n", "none of its lines begins with `$ `"),
         ("1. Build it:\n   ```\n   $ make\n   done\n   ```\n", "it shows output too"),
     ] {
         scene.write("plan.md", text);
@@ -283,7 +283,7 @@ fn duplicate_names_are_replaced_by_addresses() {
     let names = [0, 1, 2].map(|task| read["tasks"][task]["id"].clone());
     assert_eq!(names, ["Build/1", "T002", "Deploy/2"]);
     let warning = &read["warnings"][0];
-    assert_eq!(warning["message"], "a name is written more than once: T001 on lines 3 and 6");
+    assert_eq!(warning["message"], "duplicate names: T001 on lines 3 and 6");
     assert_eq!(read["warnings"].as_array().map(Vec::len), Some(1));
 }
 

@@ -254,7 +254,7 @@ async fn agents_leases_and_why_tell_who_does_what() {
     lease(&crew, &ann, "src/*.rs", Some("backlog/1")).await;
     lease(&crew, &bob, "src/a.rs", None).await;
     let refused = |now| LeaseCommand::RefuseEdit {
-        holder: crewlog_planner::crew::leases::Holder { agent: "bob".into(), worktree: "host:tree".into() },
+        holder: crewlog_planner::crew::leases::LeaseHolder { agent: "bob".into(), worktree: "host:tree".into() },
         target: Target::literal("src/a.rs").expect("it is a target"),
         lease: 1,
         now,

@@ -41,7 +41,7 @@ fn an_agent_gets_the_replacement_a_person_names_for_a_missing_file() {
     scene.write("guide.md", "how to");
     scene.run(&["answer", &format!("{plan}/q1"), "guide.md"]).expect(0);
     scene.run(&["resume", &plan, "--yes"]).expect(0);
-    let answered = "## Answers that people gave\n\n- docs/guide.md is not there. ";
+    let answered = "## Answers from people\n\n- docs/guide.md is not there. ";
     assert!(scene.read("told").contains(answered) && scene.read("told").contains("\n  -> guide.md\n"));
 }
 
@@ -199,7 +199,7 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
     scene.run(&["plan", "set", &plan, "budget.tokens=1500"]).expect(0);
     scene.run(&["work", "--until-idle"]);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
-    let short = "the budget of 1500 tokens allows no more for now: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog plan set";
+    let short = "the budget of 1500 tokens is fully reserved: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog plan set";
     assert!(shown.contains(&format!("no more tasks start: {short} {plan} budget.tokens=...")), "{shown}");
 }
 

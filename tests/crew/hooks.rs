@@ -427,7 +427,7 @@ fn hostile_inputs_never_fail_the_host() {
     }
     rig.raw(nested.as_bytes(), Some("ann")).expect(0);
     let name = rig.raw(edit("codex", rig.0.folder(), "a.txt").to_string().as_bytes(), Some("no name!")).expect(0);
-    name.says(&["invalid agent name"]);
+    name.says(&["is not a valid agent name"]);
     rig.command(rig.0.folder(), &["hook"]);
     // With exit code 2 an agent program would refuse every call.
     for words in [&["hook", "--unknown"] as &[&str], &["-q", "hook", "--unknown"], &["-o", "json", "hook", "--unknown"]]

@@ -8,7 +8,7 @@ use crewlog_executors::crew::{Claimed, Join, Refusal};
 use crewlog_mq::Cause;
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{Liveness, Outcome};
+use crewlog_planner::crew::agents::{LeaveOutcome, Liveness};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
@@ -245,11 +245,11 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     let (wanted, text) = (Wanted::Permission, "may I?".to_owned());
     crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
 
-    let too_long = crew.leave(&ann, Outcome::Success, "x".repeat(2_000), String::new()).await.unwrap_err();
+    let too_long = crew.leave(&ann, LeaveOutcome::Success, "x".repeat(2_000), String::new()).await.unwrap_err();
     assert!(matches!(too_long, Refusal::Crew(CrewError::Invalid(_))), "{too_long}");
     assert_eq!(crew.tasks_of("ann").await.unwrap().len(), 1, "a refused text changes nothing");
 
-    let (leases, mut tasks) = crew.leave(&ann, Outcome::Success, "done".into(), String::new()).await.unwrap();
+    let (leases, mut tasks) = crew.leave(&ann, LeaveOutcome::Success, "done".into(), String::new()).await.unwrap();
     tasks.sort();
     assert_eq!((leases.len(), tasks), (1, vec!["backlog/1".to_owned(), "backlog/2".to_owned()]));
     let ready = crew.tasks(Some(State::Ready)).await.unwrap();
@@ -334,7 +334,7 @@ async fn agents_of_two_projects_may_have_the_same_name() {
     assert_eq!(ids[0].1, "backlog-q/1", "each project has a standing plan");
     claimed(&one, &ann).await.unwrap();
     assert_eq!(other.tasks_of("ann").await.unwrap(), Vec::<String>::new());
-    other.leave(&namesake, Outcome::Success, String::new(), String::new()).await.unwrap();
+    other.leave(&namesake, LeaveOutcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(one.tasks_of("ann").await.unwrap(), ["backlog/1"]);
 }
 
@@ -372,7 +372,7 @@ async fn agents_see_and_give_the_labels_of_tasks() {
     assert_eq!(crew.tasks_of("ann").await.unwrap(), ["release/12"]);
     assert_eq!(crew.task_name("release/1").await.unwrap().as_deref(), Some("release/12"));
     let refusal = crew.update_task(&ann, "release/T901", TaskProgress::default(), done()).await.unwrap_err();
-    assert_eq!(refused(refusal), "you do not hold release/T901: stop it, or claim it first");
+    assert_eq!(refused(refusal), "you have not claimed release/T901: stop working on it, or claim it first");
     let released = crew.update_task(&ann, "release/12", TaskProgress::default(), done()).await.unwrap();
     assert_eq!(released.len(), 1, "the lease that was taken with it");
     let (next, _) = crew.next_task(&ann, None).await.unwrap();

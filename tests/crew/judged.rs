@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crewlog_executors::crew::{Caller, Crew, Join};
 use crewlog_mq::{Recorded, Timestamp};
-use crewlog_planner::crew::agents::Outcome;
+use crewlog_planner::crew::agents::LeaveOutcome;
 use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
 
 use super::team::{Team, join, joined, recorded, request};
@@ -85,7 +85,7 @@ async fn act(team: &Team, crew: &Crew, caller: &Caller, seed: &mut u64) {
             let first = crew.leases().await.unwrap().iter().next().map(|(number, _)| number);
             match first.filter(|_| below(seed, 2) == 0) {
                 Some(number) => _ = crew.force(vec![number], "ana".into(), "it is in the way".into()).await,
-                None => _ = crew.leave(caller, Outcome::Failure, String::new(), String::new()).await,
+                None => _ = crew.leave(caller, LeaveOutcome::Failure, String::new(), String::new()).await,
             }
         }
     }

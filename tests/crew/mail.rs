@@ -4,7 +4,7 @@ use crewlog_executors::crew::{Caller, Crew, Mail, Refusal};
 use crewlog_mq::{Error, Position};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::Agents;
-use crewlog_planner::crew::agents::Outcome;
+use crewlog_planner::crew::agents::LeaveOutcome;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::Leases;
@@ -81,7 +81,7 @@ async fn a_word_that_is_a_name_and_a_role_reaches_both() {
         join
     };
     let left = joined(&crew, "review").await;
-    crew.leave(&left, Outcome::Success, String::new(), String::new()).await.unwrap();
+    crew.leave(&left, LeaveOutcome::Success, String::new(), String::new()).await.unwrap();
     crew.join(with_role("ann", "review")).await.unwrap();
     let bob = crew.join(with_role("bob", "review")).await.unwrap().caller;
     let (_, to) = crew.send(&bob, letter("bob", "review", "look")).await.unwrap();

@@ -5,7 +5,7 @@ use crewlog_executors::crew::{Crew, Facts, Kind, Need, needs_you};
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::Position;
 use crewlog_planner::claim::TaskProgress;
-use crewlog_planner::crew::agents::Outcome;
+use crewlog_planner::crew::agents::LeaveOutcome;
 use crewlog_planner::crew::messages::{ACK_WITHIN, Message};
 
 use crewlog_planner::crew::conflicts::Conflicts;
@@ -51,7 +51,7 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     crew.send(&ann, Message { needs_ack: true, ..letter("ann", "cat", "go") }).await.unwrap();
     team.pass(ACK_WITHIN.as_secs());
     assert_eq!(needs(&crew, None).await.len(), 3);
-    crew.leave(&cat, Outcome::Success, String::new(), String::new()).await.unwrap();
+    crew.leave(&cat, LeaveOutcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(needs(&crew, None).await.len(), 2, "who has left acknowledges nothing");
 
     crew.ack(&bob, sent, String::new()).await.unwrap();

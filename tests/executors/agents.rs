@@ -142,7 +142,7 @@ async fn an_agent_gets_its_exact_prompt_and_the_environment_of_a_command() {
 async fn an_agents_question_is_answered_in_its_next_prompt() {
     let asked = run(script("asks", &[]), &task("Paint it")).await;
     assert_eq!(asked, Ending::Asked { question: "Which colour is it to be?".into(), default: None });
-    let next = task("Paint it\n\n## Answers that people gave\n\n- Which colour is it to be?\n  -> blue\n");
+    let next = task("Paint it\n\n## Answers from people\n\n- Which colour is it to be?\n  -> blue\n");
     assert_eq!(completed(script("asks", &[]), &next).await.0, "painted it blue");
 }
 
@@ -169,7 +169,7 @@ async fn only_the_last_line_of_a_successful_agent_can_be_a_question_or_failure()
     for (code, out, error) in [
         ("0", "tried\nFAILED: no paint\n", "no paint\ntried"),
         ("0", "FAILED:", "the agent gave no reason"),
-        ("0", "QUESTION:  ", "it ended with QUESTION: and no question behind it"),
+        ("0", "QUESTION:  ", "it ended with QUESTION: without a question"),
         ("3", "QUESTION: so?", "exit code 3\nQUESTION: so?\nerr"),
     ] {
         let (said, class, run) = failed(script("ends", &[code, out, "err"]), &task("do")).await;
@@ -195,7 +195,7 @@ async fn an_overlong_question_or_failure_line_fails_the_task() {
     let of = |line: String| agent(&["sh", "-c", &line]);
     for begin in ["FAILED: ", "much\\nQUESTION: "] {
         let (error, class, _) = failed(of(long(begin)), &task("do")).await;
-        assert!(error.starts_with("its last line is too long to be kept; it begins: "), "{error}");
+        assert!(error.starts_with("its last line is too long to store; it begins: "), "{error}");
         assert_eq!(class, FailureClass::Task);
     }
     let (result, _) = completed(of(long("{\"result\":")), &task("do")).await;

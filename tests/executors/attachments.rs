@@ -134,7 +134,7 @@ async fn an_unreachable_link_is_asked_about_when_link_checks_are_on() {
     for (path, why) in [
         ("/gone", "answers 404 Not Found. "),
         ("/secret", "answers 403 Forbidden. "),
-        ("/round", "leads to another link, over and over. "),
+        ("/round", "redirects too often. "),
         ("/slow", "did not answer within 500 ms. "),
     ] {
         let link = format!("{address}{path}");

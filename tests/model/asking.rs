@@ -8,7 +8,7 @@ use crewlog_executors::model::{Asker, ModelError, NoAnswer, Reply, RetryPolicy, 
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::{self, Answer, AnswerError, CallEvent, Fault, agent_plan_request, request_tag};
+use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, ModelAnswer, agent_plan_request, request_tag};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
@@ -49,7 +49,7 @@ async fn a_request_and_its_answer_are_recorded_with_usage_and_duration() {
         let CallEvent::ModelAsked { request: asked_hash, asked: kept } = &asked.event else { panic!("{asked:?}") };
         assert_eq!((asked_hash, &**kept), (&hash(&request), &request));
         let CallEvent::ModelAnswered { request: of, answer } = &answered.event else { panic!("{answered:?}") };
-        let Answer { text, usage } = answer;
+        let ModelAnswer { text, usage } = answer;
         assert_eq!((of, text.as_str(), usage.cost_micros), (asked_hash, "It is red.", 66));
         assert_eq!((usage.input_tokens, usage.output_tokens), (7, 3));
         assert_eq!(answered.metadata.causation_id, Some(asked.recorded.event_id));
@@ -100,7 +100,7 @@ async fn unreported_tokens_are_estimated_from_characters() {
             asker.ask(&question(text)).await.unwrap();
         }
         let used = recorded(&store).await.into_iter().filter_map(|event| match event {
-            CallEvent::ModelAnswered { answer: Answer { usage, .. }, .. } => {
+            CallEvent::ModelAnswered { answer: ModelAnswer { usage, .. }, .. } => {
                 Some((usage.input_tokens, usage.output_tokens, usage.estimated_tokens))
             }
             CallEvent::ModelAsked { .. } | CallEvent::ModelFailed { .. } => None,

@@ -1,6 +1,8 @@
 //! The parsing of a model's answers: valid ones, and refused ones.
 
-use crewlog_planner::model::{Purpose, Request, advice_request, plan_request, read_advice, read_plan, repair};
+use crewlog_planner::model::{
+    ModelRequest, RequestPurpose, advice_request, plan_request, read_advice, read_plan, repair,
+};
 use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{AttachmentKind, DefaultAnswer, FailurePolicy, NodeKind, TaskPlan};
 use serde_json::{Value, json};
@@ -155,7 +157,7 @@ fn an_invalid_answer_is_refused_with_what_to_fix() {
     check(with("depends_on", json!(["1"])), "task 1 waits for itself; remove that dependency [SelfDependency]");
     check(plan(&[one(), one()]), "the id 1 is used twice");
     let round = [task("a", "Fetch", "Retrieval", &["b"]), task("b", "Paint", "Processing", &["a"])];
-    check(plan(&round), "tasks wait for each other in a circle: a -> b -> a; remove one of these dependencies");
+    check(plan(&round), "dependency cycle: a -> b -> a; remove one of these dependencies");
     check(with("description", json!("  ")), "the description of task 1 has 0 characters");
     check(with("description", json!("x".repeat(4_001))), "has 4001 characters; it needs 1 to 4000");
     check(with("command", json!("rm -rf .")), "the command \"rm -rf .\" of task 1 is not in the text as code");
@@ -243,7 +245,7 @@ fn advised_dependencies_replace_list_order_but_keep_written_ones() {
     }
 }
 
-fn requests() -> Vec<Request> {
+fn requests() -> Vec<ModelRequest> {
     let (parameters, tasks) = (parameters(), parsed("1. Fetch the brush\n2. Paint the door\n"));
     let requests = [plan_request(&parameters, "Paint the door"), advice_request(&parameters, &tasks)];
     requests.into_iter().map(|request| request.expect("it is short")).collect()
@@ -251,7 +253,7 @@ fn requests() -> Vec<Request> {
 
 #[test]
 fn each_request_has_a_schema_and_keeps_the_plan_text_out_of_the_rules() {
-    let purposes = [Purpose::Plan, Purpose::Advice];
+    let purposes = [RequestPurpose::Plan, RequestPurpose::Advice];
     for (request, purpose) in requests().into_iter().zip(purposes) {
         assert_eq!(request.purpose, purpose);
         let schema = request.schema.expect("a schema");

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::{Answer, CallError, CallEvent, Fault, ModelCalls};
+use crewlog_planner::model::{CallError, CallEvent, Fault, ModelAnswer, ModelCalls};
 use proptest::prelude::*;
 
 use super::rig::question;
@@ -13,7 +13,7 @@ fn ask(hash: &str) -> CallEvent {
 
 fn answer(hash: &str, text: &str) -> CallEvent {
     let usage = Usage { input_tokens: 7, cost_micros: 66, duration_ms: 5, ..Usage::default() };
-    let answer = Answer { text: text.into(), usage };
+    let answer = ModelAnswer { text: text.into(), usage };
     CallEvent::ModelAnswered { request: hash.into(), answer }
 }
 

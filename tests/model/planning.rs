@@ -89,7 +89,7 @@ fn an_invalid_plan_gets_one_repair_turn_that_quotes_the_error() {
 fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
     let wrong = json!({ "plan": "paint it" });
     for (replies, more, says) in [
-        (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON is not of the form asked for"),
+        (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON does not follow the schema"),
         (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: it is not JSON: EOF"),
         (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
         (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 3600 s"),
@@ -98,7 +98,7 @@ fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
         (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
         (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "sent no valid answer"),
         (json!([{ "fault": "time_out" }]), "retries = 0\ntimeout = \"50ms\"", "did not answer within 50 ms"),
-        (json!([]), "retries = 0\napi_key_env = \"NO_KEY_AT_ALL\"", "NO_KEY_AT_ALL, which has the key, is not set"),
+        (json!([]), "retries = 0\napi_key_env = \"NO_KEY_AT_ALL\"", "NO_KEY_AT_ALL with the API key is not set"),
     ] {
         let mock = Mock::new(&replies);
         mock.configure("anthropic", more);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crewlog_executors::model::{Client, Key, Model, ModelError, Prices, Reply, Settings};
 use crewlog_mock_llm::{MockLlm, Script};
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::{Message, ModelParameters, Purpose, Request, Role};
+use crewlog_planner::model::{MessageRole, ModelMessage, ModelParameters, ModelRequest, RequestPurpose};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
@@ -73,9 +73,15 @@ pub fn parameters() -> ModelParameters {
 }
 
 /// A request without a schema.
-pub fn question(text: &str) -> Request {
-    let messages = vec![Message { role: Role::User, text: text.into() }];
-    Request { purpose: Purpose::Summary, parameters: parameters(), system: "Be brief.".into(), messages, schema: None }
+pub fn question(text: &str) -> ModelRequest {
+    let messages = vec![ModelMessage { role: MessageRole::User, text: text.into() }];
+    ModelRequest {
+        purpose: RequestPurpose::Summary,
+        parameters: parameters(),
+        system: "Be brief.".into(),
+        messages,
+        schema: None,
+    }
 }
 
 /// A model that returns these, one after the other.
@@ -94,7 +100,7 @@ impl Scripted {
 }
 
 impl Model for Scripted {
-    fn ask<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+    fn ask<'a>(&'a self, _request: &'a ModelRequest) -> BoxFuture<'a, Result<Reply, ModelError>> {
         let next = self.left.lock().expect("nothing that holds it panics").pop_front();
         Box::pin(async move { next.expect("it is not asked more often than the script has replies") })
     }

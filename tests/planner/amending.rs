@@ -114,9 +114,9 @@ fn an_amendment_is_atomic() {
         > amend skip 3 ; reorder 2 after=9
         ! no task is called 9; name an existing task or remove the dependency
         > amend add - Weed ; reorder 2 after=1,3
-        ! tasks wait for each other in a circle: B -> C -> B; remove one of these dependencies
+        ! dependency cycle: B -> C -> B; remove one of these dependencies
         > amend add after=3 before=2 - Weed
-        ! tasks wait for each other in a circle: B -> 4 -> C -> B; remove one of these dependencies
+        ! dependency cycle: B -> 4 -> C -> B; remove one of these dependencies
         > amend reorder 2 after=2
         ! task B waits for itself; remove that dependency
         > amend edit 9 priority=high
@@ -124,13 +124,13 @@ fn an_amendment_is_atomic() {
         > amend skip 9
         ! the plan has no task 9
         > amend add - C: Run `d`
-        ! task C is called C already: give one of the two another id
+        ! the id C belongs to task C: use another id
         > amend edit 2 label=D ; edit 3 label=d
-        ! task B is called d already: give one of the two another id
+        ! the id d belongs to task B: use another id
         > amend edit 2 description=
-        ! task B would have no description: say in a few words what is to be done
+        ! task B needs a description: state the work in a few words
         > amend add after=1 .
-        ! the plan is empty: nothing in it is a task; write a list, or sentences that begin with a verb
+        ! the plan has no tasks; write a list, or sentences that begin with a verb
         > amend edit 2 label=C ; edit 3 label=B
         amended 2 3: better
         > amend edit 2 label=C ; edit 3 label=B
@@ -183,9 +183,9 @@ fn a_running_task_cannot_be_edited_and_an_ended_one_only_takes_dependencies() {
         1 Failed: boom
         2 Skipped: task A did not complete
         > amend edit 2 command=d
-        ! task B is Skipped: it can only be retried, or be given other tasks to wait for
+        ! task B is Skipped: it can only be retried, or get other dependencies
         > amend skip 1
-        ! task A is Failed: it can only be retried, or be given other tasks to wait for
+        ! task A is Failed: it can only be retried, or get other dependencies
         > amend add before=2 Run `e`
         amended 2 4: better
         dispatched 4#1
@@ -311,7 +311,7 @@ fn checkboxes_of_added_tasks_are_respected() {
         > amend add - [x] Run `b` / - [-] Run `c`
         amended 2 3: better
         2 Completed: done before the plan began
-        3 Cancelled (lets go): given up before the plan began
+        3 Cancelled (lets go): cancelled before the plan began
         ",
     );
 }
@@ -352,9 +352,9 @@ fn one_amendment_cannot_both_complete_and_skip_a_task() {
         planned 1 2
         dispatched 1#1
         > amend done 2 ; skip 2
-        ! task B is Completed: it can only be retried, or be given other tasks to wait for
+        ! task B is Completed: it can only be retried, or get other dependencies
         > amend skip 2 ; done 2
-        ! task B is Skipped: it can only be retried, or be given other tasks to wait for
+        ! task B is Skipped: it can only be retried, or get other dependencies
         > amend done 2 ; done 2
         2 Completed: done by a person
         ",
@@ -373,7 +373,7 @@ fn a_person_cannot_complete_a_task_that_has_ended() {
         1 Failed (lets go): boom
         dispatched 2#1
         > amend done 1
-        ! task A is Failed: it can only be retried, or be given other tasks to wait for
+        ! task A is Failed: it can only be retried, or get other dependencies
         ",
     );
 }
@@ -497,10 +497,9 @@ fn a_task_name_must_be_typable_and_not_the_number_of_another_task() {
         planned 1 2 3
         dispatched 1#1
         > amend edit 2 label=3
-        ! task C is called 3 already: give one of the two another id
+        ! the id 3 belongs to task C: use another id
         > amend edit 2 label=a b
-        ! \"a b\" cannot be the name of a task: take at most 64 letters, digits, dashes, dots, colons, slashes and \
-         underscores
+        ! \"a b\" is not a valid task id: use up to 64 letters, digits, dashes, dots, colons, slashes and underscores
         > amend edit 2 label=2
         amended 2: better
         ",

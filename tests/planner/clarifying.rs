@@ -62,12 +62,12 @@ fn a_question_that_the_plan_depends_on_cannot_be_withdrawn() {
         q1 of 1, Condition: Does \"it rains\" hold? Task 1 runs only if it does. (yes or no)
         dispatched 2#1
         > withdraw q1
-        ! q1 cannot be withdrawn, since the plan cannot go on without its answer: answer one of yes, no
+        ! q1 cannot be withdrawn, because the plan needs its answer: answer one of yes, no
         > 2 fails no
         2 NeedsClarification: no
         q2 of 2, Failure: Task 2 failed: no. Retry, done, skip, continue or stop?
         > withdraw q2
-        ! q2 cannot be withdrawn, since the plan cannot go on without its answer: answer one of retry, done, skip, continue, stop
+        ! q2 cannot be withdrawn, because the plan needs its answer: answer one of retry, done, skip, continue, stop
         > q1 no
         q1 = no
         1 Skipped (lets go): the condition \"it rains\" does not hold

@@ -98,7 +98,7 @@ fn a_long_plan_is_compacted_occasionally_and_keeps_its_latest_history() {
     let lines = summary.lines().collect::<Vec<_>>();
     let last = removed.len();
     let n_told = lines.len() - 1;
-    assert_eq!(lines[0], format!("({} earlier lines are left out)", last - n_told));
+    assert_eq!(lines[0], format!("({} earlier lines are omitted)", last - n_told));
     for (line, task) in lines[1..].iter().zip(last - n_told + 1..) {
         assert!(line.starts_with(&format!("{task} Completed: Write part {task} -> part {task} has words")), "{line}");
     }
@@ -229,7 +229,7 @@ fn a_token_budget_out_of_range_is_refused() {
             parallel: false,
         };
         let refusal = planner.process(initialize).unwrap_err().to_string();
-        assert_eq!(refusal, format!("prompt.tokens is {token_budget}, and must be from 200 to 1000000"));
+        assert_eq!(refusal, format!("prompt.tokens is {token_budget}: it must be from 200 to 1000000"));
         assert_eq!(planner, Planner::default());
     }
     for token_budget in [200, 1_000_000] {

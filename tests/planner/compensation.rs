@@ -37,10 +37,10 @@ fn a_failed_plan_undoes_completed_tasks_in_reverse_order() {
         dispatched 3#1
         > 3 fails no
         3 Failed: no
-        amended 4 5: the plan failed, and is undone
+        amended 4 5: the plan failed; undoing it
         dispatched 4#1
         > retry
-        ! the plan is being undone: wait until that has ended, or cancel the plan, and then retry
+        ! the plan is being undone: wait for its undo tasks, or cancel the plan, then retry
         > 4 fails stuck
         4 Failed (lets go): stuck
         dispatched 5#1
@@ -71,7 +71,7 @@ fn a_plan_that_stops_at_a_failure_starts_its_undo_tasks() {
         2 Failed: no
         stopped because of 2
         3 Skipped: not started: the plan stopped when task 2 failed
-        amended 4: the plan failed, and is undone
+        amended 4: the plan failed; undoing it
         dispatched 4#1
         > startable
         4
@@ -98,7 +98,7 @@ fn a_retry_reruns_undone_tasks_and_undoes_them_again_on_failure() {
         > 2 fails no
         2 Failed: no
         3 Skipped: task 2 did not complete
-        amended 4: the plan failed, and is undone
+        amended 4: the plan failed; undoing it
         dispatched 4#1
         > 4 done
         4 Completed:
@@ -114,7 +114,7 @@ fn a_retry_reruns_undone_tasks_and_undoes_them_again_on_failure() {
         dispatched 3#1
         > 3 fails no
         3 Failed: no
-        amended 5 6: the plan failed, and is undone
+        amended 5 6: the plan failed; undoing it
         dispatched 5#1
         > 5 done
         5 Completed:
@@ -161,7 +161,7 @@ fn a_cancel_with_compensation_undoes_the_plan_and_a_second_cancel_stops_that() {
         cancelled: not wanted
         3 Cancelled: not wanted
         resumed
-        amended 4 5: the plan was cancelled, and is undone
+        amended 4 5: the plan was cancelled; undoing it
         dispatched 4#1
         > cancel
         cancelled: not wanted
@@ -192,7 +192,7 @@ fn a_failed_plan_can_be_compensated_later_but_a_completed_one_cannot() {
         ended Failed, 2 tasks: 1 completed, 1 failed
         > undo
         settings changed: not wanted
-        amended 3: the plan failed, and is undone
+        amended 3: the plan failed; undoing it
         dispatched 3#1
         > 3 done
         3 Completed:
@@ -248,7 +248,7 @@ fn a_cancelled_compensating_task_does_not_block_the_next_one() {
         dispatched 3#1
         > 3 fails no
         3 Failed: no
-        amended 4 5: the plan failed, and is undone
+        amended 4 5: the plan failed; undoing it
         dispatched 4#1
         > cancel 4
         4 Cancelled (lets go): not wanted

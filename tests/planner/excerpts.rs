@@ -1,6 +1,6 @@
 //! Excerpts of long texts: which lines of errors and results are kept.
 
-use crewlog_planner::event::Profile;
+use crewlog_planner::event::ExcerptProfile;
 use crewlog_planner::prompt::{Content, error_lines, excerpt, headline};
 use proptest::prelude::*;
 
@@ -114,7 +114,7 @@ fn the_profile_decides_which_lines_of_a_result_are_kept() {
     check(
         WORK,
         170,
-        Content::Result(Profile::Coding),
+        Content::Result(ExcerptProfile::Coding),
         "
 I changed src/cart.rs and added a test in tests/cart.rs.
 pub fn total(&self) -> u64 {
@@ -124,7 +124,7 @@ Sales fell by 12 % in May because the form was broken.
     check(
         WORK,
         170,
-        Content::Result(Profile::Analysis),
+        Content::Result(ExcerptProfile::Analysis),
         "
 Sales fell by 12 % in May because the form was broken.
 According to https://example.org/report the same happened elsewhere.
@@ -195,7 +195,7 @@ proptest! {
         chars_max in 0_usize..400,
     ) {
         let text = lines.join("\n");
-        for content in [Content::Error, Content::Result(Profile::Coding), Content::Result(Profile::Analysis)] {
+        for content in [Content::Error, Content::Result(ExcerptProfile::Coding), Content::Result(ExcerptProfile::Analysis)] {
             let shown = excerpt(&text, chars_max, content);
             prop_assert!(shown.chars().count() <= chars_max, "{}", shown);
             prop_assert_eq!(&shown, &excerpt(&text, chars_max, content));

@@ -201,9 +201,9 @@ fn with_ask_a_person_decides() {
         1 NeedsClarification: boom
         q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
         > q1 perhaps
-        ! q1 wants one of these answers: retry, done, skip, continue, stop
+        ! q1 accepts only these answers: retry, done, skip, continue, stop
         > q1
-        ! q1 wants one of these answers: retry, done, skip, continue, stop
+        ! q1 accepts only these answers: retry, done, skip, continue, stop
         > q1 retry
         q1 = retry
         1 Planned: boom

@@ -343,7 +343,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
     let stopped = |task: &Task| Task {
         status: TaskStatus::Skipped,
         unblocks: true,
-        error: Some("the plan that this one goes on from was undoing it".into()),
+        error: Some("not run: the parent plan was undoing it".into()),
         ..kept(task)
     };
     let is_undone = |undone: &Task| {

@@ -236,7 +236,7 @@ fn a_retry_does_not_reopen_cancelled_or_conditionally_skipped_tasks() {
         "
         > start
         planned 1 2 3
-        1 Cancelled (lets go): given up before the plan began
+        1 Cancelled (lets go): cancelled before the plan began
         q1 of 2, Condition: Does \"it rains\" hold? Task 2 runs only if it does, after 1. (yes or no)
         > q1 no
         q1 = no
@@ -368,7 +368,7 @@ fn compaction_summarises_each_ended_task_once() {
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
         > compact 16
-        compacted 2 3: (2 earlier lines are left out) / 2 Failed: Run `b` -> boom
+        compacted 2 3: (2 earlier lines are omitted) / 2 Failed: Run `b` -> boom
         > compact 0
         compacted :
         > compact 0

@@ -397,7 +397,7 @@ fn a_deferred_step_and_an_added_step_in_progress_are_paused() {
         "
         > start
         planned 1
-        1 paused: put off when the plan was read
+        1 paused: deferred when the plan was read
         > amend add - [~] Run `b` / - [ ] Run `c`
         amended 2 3: better
         2 paused: in progress when the plan was read

@@ -1,7 +1,7 @@
 //! The prompts of agents: the full task, and everything else within the token budget.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerCmd, PlannerConfig, Profile, TaskStatus};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, ExcerptProfile, PlannerCmd, PlannerConfig, TaskStatus};
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
@@ -108,7 +108,7 @@ Draw the walls
 
 - walls/**
 
-## Answers that people gave
+## Answers from people
 
 - Which colour is it?
   -> blue
@@ -122,12 +122,12 @@ the plan is in plan.pdf
 A house
 The goal is a small house.
 
-Still to be done, and not by you:
+Other open tasks (not yours):
 - 4 Planned: Draw the roof
 - 5 NeedsClarification: Which garden is wanted?
 - 6 Planned: Plant the garden
 
-Not answered yet:
+Open questions:
 - q2 of 5: Which garden is wanted?
 
 ## How to answer
@@ -171,7 +171,9 @@ fn the_profile_decides_which_lines_of_a_result_a_prompt_keeps() {
     let noise = ('a'..='z').map(|c| format!("We talked about {c} for a while, as one does.\n")).collect::<String>();
     let result = format!("We began.\n{noise}I changed src/cart.rs.\nSales fell by 12 % in May.\n{noise}The end.\n");
     let (coding, analysis) = ("I changed src/cart.rs.", "Sales fell by 12 % in May.");
-    for (profile, kept, other) in [(Profile::Coding, coding, analysis), (Profile::Analysis, analysis, coding)] {
+    for (profile, kept, other) in
+        [(ExcerptProfile::Coding, coding, analysis), (ExcerptProfile::Analysis, analysis, coding)]
+    {
         let config = PlannerConfig { profile, ..budget(BUDGET_MIN * 2) };
         let mut run = Run::begin(config, "1. Look\n2. Write it (depends on 1)\n");
         run.done(1, &result);
@@ -231,14 +233,14 @@ fn the_next_of_many_open_tasks_are_listed_and_the_rest_counted() {
 #[test]
 fn a_retried_agent_sees_why_earlier_attempts_failed() {
     let mut run = Run::begin(PlannerConfig::default(), "- Paint the door (retry 5)\n");
-    assert_eq!(section(&run.prompt(1), "What was tried before"), "");
+    assert_eq!(section(&run.prompt(1), "Earlier attempts"), "");
     run.fails(1, "no colour\nlooked in src/colours.rs:12");
     run.asks_and_gets(1, "Which colour?", "blue");
     run.fails(1, "the door is locked");
     let expected =
         "- Attempt 1 failed: no colour\nlooked in src/colours.rs:12\n- Attempt 3 failed: the door is locked\n";
-    assert_eq!(section(&run.prompt(1), "What was tried before"), expected);
-    assert_eq!(section(&run.prompt(1), "Answers that people gave"), "- Which colour?\n  -> blue\n");
+    assert_eq!(section(&run.prompt(1), "Earlier attempts"), expected);
+    assert_eq!(section(&run.prompt(1), "Answers from people"), "- Which colour?\n  -> blue\n");
 }
 
 #[test]
@@ -249,7 +251,7 @@ fn the_prompt_of_a_reopened_task_shows_why_it_ended() {
     run.order(Command::Cancel { task: Some(TaskId(1)), reason: "not now".into() });
     run.order(Command::Retry { task: Some(TaskId(1)) });
     let expected = "- Attempt 1 failed: no colour\n- Attempt 2 was cancelled: not now\n";
-    assert_eq!(section(&run.prompt(1), "What was tried before"), expected);
+    assert_eq!(section(&run.prompt(1), "Earlier attempts"), expected);
 }
 
 #[test]
@@ -261,8 +263,8 @@ fn the_oldest_attempts_are_dropped_first_and_errors_keep_their_budget() {
         run.fails(1, &format!("{noise}ValueError: bad price {n}\n  at sum (src/cart.ts:41:{n})\n{noise}"));
     }
     let prompt = run.prompt(1);
-    let (first, shown) = section(&prompt, "What was tried before").split_once('\n').unwrap();
-    assert_eq!(first, "- (earlier attempts are left out)");
+    let (first, shown) = section(&prompt, "Earlier attempts").split_once('\n').unwrap();
+    assert_eq!(first, "- (older attempts are omitted)");
     let n_shown = shown.matches("- Attempt ").count();
     assert!((2..=6).contains(&n_shown), "{shown}");
     for n in 31 - n_shown..=30 {
@@ -334,7 +336,7 @@ fn open_tasks_are_listed_with_their_amended_text_and_status() {
     assert_eq!(
         section(&run.prompt(3), "The plan so far"),
         "Done and decided so far:\n1 Completed: Weed -> all of it\n\n\
-         Still to be done, and not by you:\n- 4 Planned: Sow row 9\n- 5 Planned: Prune\n- 2 Running: Rake\n"
+         Other open tasks (not yours):\n- 4 Planned: Sow row 9\n- 5 Planned: Prune\n- 2 Running: Rake\n"
     );
 }
 

@@ -208,7 +208,7 @@ fn both_branches_of_a_condition_share_one_question_and_one_branch_is_skipped() {
         planned 1 2 3
         q1 of 1, Condition: Does \"it rains\" hold? Task 1 runs only if it does. (yes or no)
         > q1 maybe
-        ! q1 wants one of these answers: yes, no
+        ! q1 accepts only these answers: yes, no
         > q1 Yes
         q1 = Yes
         dispatched 1#1

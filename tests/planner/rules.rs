@@ -96,7 +96,7 @@ fn ticked_checkboxes_are_completed_before_the_plan_starts() {
         > start
         planned 1 2 3
         1 Completed: done before the plan began
-        2 Cancelled (lets go): given up before the plan began
+        2 Cancelled (lets go): cancelled before the plan began
         dispatched 3#1
         > 3 done
         3 Completed:
@@ -177,7 +177,7 @@ fn a_plan_is_initialized_once_and_before_any_other_command() {
         planned 1
         dispatched 1#1
         > start
-        ! this plan has been made already: give the new one another id
+        ! the plan exists already: use another id
         ",
     );
 }
@@ -186,8 +186,8 @@ fn a_plan_is_initialized_once_and_before_any_other_command() {
 fn settings_outside_their_limits_are_refused() {
     let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
     let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
-    check_with(none, "- Run `a`\n", "> start\n! parallelism is 0, and must be from 1 to 1000");
-    check_with(many, "- Run `a`\n", "> start\n! retries is 101, and must be from 0 to 100");
+    check_with(none, "- Run `a`\n", "> start\n! parallelism is 0: it must be from 1 to 1000");
+    check_with(many, "- Run `a`\n", "> start\n! retries is 101: it must be from 0 to 100");
 }
 
 #[test]

@@ -181,9 +181,9 @@ fn changed_limits_apply_from_the_next_start() {
         3 Completed:
         dispatched 4#1
         > set parallelism=2 bob=0
-        ! parallelism of a kind or an assignee is 0, and must be from 1 to 1000
+        ! parallelism of a kind or an assignee is 0: it must be from 1 to 1000
         > set questions=1
-        ! questions have no limit: limit the tasks of another kind
+        ! parallelism of questions cannot be limited: choose another kind
         > now 2
         2 again now
         > 4 done

@@ -23,12 +23,12 @@ fn a_person_is_asked_whether_an_interrupted_task_did_its_work() {
             dispatched 1#1
             > 1 cut-off the worker died
             1 NeedsClarification: the worker died
-            q1 of 1, Failure: It is not known whether task A did its work: the worker died. Retry, done, skip, continue or stop?
+            q1 of 1, Failure: It is unknown whether task A did its work: the worker died. Retry, done, skip, continue or stop?
             > q1 perhaps
-            ! q1 wants one of these answers: retry, done, skip, continue, stop
+            ! q1 accepts only these answers: retry, done, skip, continue, stop
             > q1 Done
             q1 = Done
-            1 Completed: said to be done by a person
+            1 Completed: a person answered that it is done
             dispatched 2#1
             > 2 done
             2 Completed:
@@ -48,14 +48,14 @@ fn retries_from_the_text_do_not_rerun_a_task_with_unknown_outcome() {
         dispatched 1#1
         > 1 cut-off power
         1 NeedsClarification: power
-        q1 of 1, Failure: It is not known whether task 1 did its work: power. Retry, done, skip, continue or stop?
+        q1 of 1, Failure: It is unknown whether task 1 did its work: power. Retry, done, skip, continue or stop?
         > q1 retry
         q1 = retry
         1 Planned: power
         dispatched 1#2
         > 1 cut-off power again
         1 NeedsClarification: power again
-        q2 of 1, Failure: It is not known whether task 1 did its work: power again. Retry, done, skip, continue or stop?
+        q2 of 1, Failure: It is unknown whether task 1 did its work: power again. Retry, done, skip, continue or stop?
         > q2 skip
         q2 = skip
         1 Failed: power again
@@ -81,7 +81,7 @@ fn a_rerun_safe_task_reruns_until_too_many_interruptions_and_then_asks() {
         dispatched 1#2
         > 1 cut-off it died again
         1 NeedsClarification: it died again
-        q1 of 1, Failure: It is not known whether task A did its work: it died again. Retry, done, skip, continue or stop?
+        q1 of 1, Failure: It is unknown whether task A did its work: it died again. Retry, done, skip, continue or stop?
         ",
     );
     check(
@@ -114,7 +114,7 @@ fn a_person_can_mark_a_failed_task_as_done() {
         q1 of 1, Failure: Task A failed: boom. Retry, done, skip, continue or stop?
         > q1 done
         q1 = done
-        1 Completed: said to be done by a person
+        1 Completed: a person answered that it is done
         dispatched 2#1
         ",
     );
@@ -133,7 +133,7 @@ fn a_paused_plan_asks_and_accepts_answers_but_starts_nothing() {
         paused: lunch
         > 1 cut-off power
         1 NeedsClarification: power
-        q1 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
+        q1 of 1, Failure: It is unknown whether task A did its work: power. Retry, done, skip, continue or stop?
         > 2 cut-off power
         2 Planned: power
         2 again later
@@ -166,13 +166,13 @@ fn a_stopped_plan_still_asks_and_ends_after_the_answer() {
         stopped because of 1
         > 3 cut-off power
         3 NeedsClarification: power
-        q1 of 3, Failure: It is not known whether task C did its work: power. Retry, done, skip, continue or stop?
+        q1 of 3, Failure: It is unknown whether task C did its work: power. Retry, done, skip, continue or stop?
         > 2 cut-off power
         2 NeedsClarification: power
-        q2 of 2, Failure: It is not known whether task B did its work: power. Retry, done, skip, continue or stop?
+        q2 of 2, Failure: It is unknown whether task B did its work: power. Retry, done, skip, continue or stop?
         > q1 done
         q1 = done
-        3 Completed: said to be done by a person
+        3 Completed: a person answered that it is done
         > q2 skip
         q2 = skip
         2 Failed: power
@@ -195,7 +195,7 @@ fn stopping_a_plan_does_not_mark_a_started_task_as_never_started() {
         q1 of 3, Task
         > 1 cut-off power
         1 NeedsClarification: power
-        q2 of 1, Failure: It is not known whether task A did its work: power. Retry, done, skip, continue or stop?
+        q2 of 1, Failure: It is unknown whether task A did its work: power. Retry, done, skip, continue or stop?
         > 2 fails boom
         2 Failed: boom
         stopped because of 2

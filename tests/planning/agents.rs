@@ -10,7 +10,7 @@ use crewlog_planner::agents::failures::{self, PlanningEvent};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{AgentPlan, PlanError, plan_words};
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::{ModelParameters, Request};
+use crewlog_planner::model::{ModelParameters, ModelRequest};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::SEALED;
 use futures::future::{BoxFuture, join_all};
@@ -93,7 +93,7 @@ async fn planning_failures_are_counted_by_agent_and_rule() {
 struct Says(Mutex<VecDeque<String>>);
 
 impl Model for Says {
-    fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+    fn ask<'a>(&'a self, request: &'a ModelRequest) -> BoxFuture<'a, Result<Reply, ModelError>> {
         Box::pin(async move {
             let text = self.0.lock().unwrap().pop_front().expect("no more is asked than was expected");
             Ok(Reply { text, usage: Usage::default(), model: request.parameters.model.clone() })

@@ -256,7 +256,7 @@ async fn a_task_fails_if_its_agent_cannot_plan_it() {
         let (status, error) = ended(&end, 1);
         assert_eq!(status, TaskStatus::Failed);
         assert!(
-            error.contains("the tool edit_code belongs to tactical agents, and a perception plan may not name it"),
+            error.contains("the tool edit_code belongs to tactical agents, and a perception plan cannot use it"),
             "{error}"
         );
     }

@@ -12,7 +12,7 @@ use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{
     self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
 };
-use crewlog_planner::model::{ModelParameters, Request};
+use crewlog_planner::model::{ModelParameters, ModelRequest};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -133,7 +133,7 @@ async fn a_foreign_plan_with_the_id_of_a_sub_plan_fails_the_task() {
     let end = rig.end().await;
     let (status, error) = ended(&end, 1);
     assert_eq!(status, TaskStatus::Failed);
-    assert!(error.starts_with("plan p.1-1 exists already and does not belong to this task"), "{error}");
+    assert!(error.starts_with("plan id p.1-1 is taken by an unrelated plan"), "{error}");
     assert_eq!(state_of(&rig, "p.1-1").await.phase, Phase::Active, "it is left alone");
     rig.order(Command::Retry { task: Some(TaskId(1)) }).await;
     let last =
@@ -237,7 +237,7 @@ async fn a_sub_plan_has_no_more_time_than_its_task() {
 struct Silent(Arc<Notify>);
 
 impl Model for Silent {
-    fn ask<'a>(&'a self, _request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+    fn ask<'a>(&'a self, _request: &'a ModelRequest) -> BoxFuture<'a, Result<Reply, ModelError>> {
         self.0.notify_one();
         Box::pin(std::future::pending())
     }

@@ -193,7 +193,7 @@ fn a_perception_plan_searches_in_parallel_and_records_in_order() {
                     4 gaps [2,3] Processing record_finding";
     assert_eq!(lines(&proposal), expected);
     assert_eq!(proposal.tasks[0].files, ["src/**"]);
-    assert_eq!(proposal.tasks[0].notes, ["look names up by symbol, then path; of several matches: first"]);
+    assert_eq!(proposal.tasks[0].notes, ["resolve names by symbol, then path; if several match: first"]);
 }
 
 #[test]
@@ -222,19 +222,11 @@ fn an_invalid_plan_is_refused_with_location_and_rule() {
         (
             Tactical,
             ("/dependencies", json!({ "edit": ["look"], "look": ["run"], "run": ["edit"] })),
-            "tasks wait for each other in a circle: edit -> look -> run -> edit; remove one of these dependencies",
+            "dependency cycle: edit -> look -> run -> edit; remove one of these dependencies",
         ),
         (Tactical, ("/dependencies", json!({ "run": ["run"] })), "task run waits for itself; remove that dependency"),
-        (
-            Tactical,
-            ("/dependencies", json!({ "run": ["gone"] })),
-            "/dependencies/run: nothing in the plan has the id \"gone\"",
-        ),
-        (
-            Tactical,
-            ("/dependencies", json!({ "gone": [] })),
-            "/dependencies/gone: nothing in the plan has the id \"gone\"",
-        ),
+        (Tactical, ("/dependencies", json!({ "run": ["gone"] })), "/dependencies/run: the plan has no id \"gone\""),
+        (Tactical, ("/dependencies", json!({ "gone": [] })), "/dependencies/gone: the plan has no id \"gone\""),
         (Tactical, ("/steps/3/id", json!("Edit")), "/steps/3/id: the id \"Edit\" is used twice"),
         (
             Tactical,
@@ -242,20 +234,20 @@ fn an_invalid_plan_is_refused_with_location_and_rule() {
             "/steps/3/id: \"a b\" is not an id: 1 to 64 letters, digits, - and _",
         ),
         (Tactical, ("/steps/0/description", json!(" ")), "/steps/0/description: this is empty"),
-        (Tactical, ("/steps", json!([])), "/dependencies/ask: nothing in the plan has the id \"ask\""),
+        (Tactical, ("/steps", json!([])), "/dependencies/ask: the plan has no id \"ask\""),
         (Tactical, ("/steps/1/command", Value::Null), "/steps/1: the tool needs a command"),
-        (Tactical, ("/steps/0/command", json!("ls")), "/steps/0: the tool takes no command"),
-        (Tactical, ("/steps/0/args", json!(["ls"])), "/steps/0/args: a tactical plan has no such part"),
+        (Tactical, ("/steps/0/command", json!("ls")), "/steps/0: the tool does not accept a command"),
+        (Tactical, ("/steps/0/args", json!(["ls"])), "/steps/0/args: a tactical plan does not have this field"),
         (Tactical, ("/steps/0/description", json!("a\0b")), "/steps/0/description: a text holds no NUL"),
         (Tactical, ("/steps/0/tool", Value::Null), "/steps/0: name exactly one of tool, agent and request"),
         (Tactical, ("/steps/0/agent", json!("perception")), "/steps/0: name exactly one of tool, agent and request"),
-        (Tactical, ("/goals", json!([{ "id": "g", "description": "x" }])), "/goals: a tactical plan has no such part"),
-        (Orchestrator, ("/resources", json!({})), "/resources: a orchestrator plan has no such part"),
         (
-            Strategic,
-            ("/constraints/1/goals", json!(["gone"])),
-            "/constraints/1/goals: nothing in the plan has the id \"gone\"",
+            Tactical,
+            ("/goals", json!([{ "id": "g", "description": "x" }])),
+            "/goals: a tactical plan does not have this field",
         ),
+        (Orchestrator, ("/resources", json!({})), "/resources: a orchestrator plan does not have this field"),
+        (Strategic, ("/constraints/1/goals", json!(["gone"])), "/constraints/1/goals: the plan has no id \"gone\""),
         (
             Strategic,
             ("/steps/0/agent", json!("orchestrator")),
@@ -265,7 +257,7 @@ fn an_invalid_plan_is_refused_with_location_and_rule() {
         (
             Orchestrator,
             ("/dependencies/aim", json!(["end"])),
-            "tasks wait for each other in a circle: aim -> end -> build -> aim; remove one of these dependencies",
+            "dependency cycle: aim -> end -> build -> aim; remove one of these dependencies",
         ),
         (Tactical, ("/steps/0/timeout_ms", json!(0)), "/steps/0/timeout_ms: 0 is not allowed: 1 to 4294967295"),
         (Tactical, ("/steps/0/retry", json!(101)), "/steps/0/retry: 101 is not allowed: 0 to 100"),
@@ -291,7 +283,7 @@ fn an_invalid_request_is_refused_when_its_plan_is_proposed() {
         (Tactical, request("perception", long, 1), format!("{at}/request/analyse/text: {too_long}")),
         (Tactical, request("perception", analyse("x"), 0), out_of_range(0)),
         (Tactical, request("perception", analyse("x"), ms_max + 1), out_of_range(ms_max + 1)),
-        (Perception, request("tactical", extract(), 1), format!("{at}: a perception plan has no such part")),
+        (Perception, request("tactical", extract(), 1), format!("{at}: a perception plan does not have this field")),
         (
             Tactical,
             request("orchestrator", extract(), 1),

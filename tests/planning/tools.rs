@@ -71,7 +71,7 @@ fn every_foreign_tool_is_refused_with_its_owner_and_location_in_the_plan() {
             let mut plan = plan_of(agent);
             *plan.pointer_mut(at).unwrap() = value;
             let owners = owners.iter().map(|owner| owner.as_str()).collect::<Vec<_>>().join(" and ");
-            let rule = format!("the tool {tool} belongs to {owners} agents, and a {agent} plan may not name it");
+            let rule = format!("the tool {tool} belongs to {owners} agents, and a {agent} plan cannot use it");
             assert_eq!(refusal(agent, &plan), PlanError::ForeignTool(at.to_owned(), rule));
         }
     }
@@ -84,7 +84,7 @@ fn the_refusal_of_a_foreign_tool_has_the_expected_text() {
     let said = refusal(AgentType::Strategic, &plan).to_string();
     assert_eq!(
         said,
-        "/steps/3/tool: the tool edit_code belongs to tactical agents, and a strategic plan may not name it"
+        "/steps/3/tool: the tool edit_code belongs to tactical agents, and a strategic plan cannot use it"
     );
 }
 
@@ -154,14 +154,14 @@ fn tool(name: &str) -> Tool {
 fn an_invalid_tool_registry_is_refused() {
     let of = |tools: Vec<Tool>| with(tools, ToolNames::new()).reason;
     for name in ["", "edit", "Edit_code", "edit__code", "_edit", "edit code", "é_b"] {
-        assert!(of(vec![tool(name)]).contains("invalid tool name"), "{name:?}");
+        assert!(of(vec![tool(name)]).contains("is not a valid tool name"), "{name:?}");
     }
-    assert_eq!(of(vec![tool("a_b"), tool("a_b")]), "the tool a_b is described twice");
-    let command = "the command of the tool a_b is empty, or each step brings its own";
+    assert_eq!(of(vec![tool("a_b"), tool("a_b")]), "the tool a_b is defined twice");
+    let command = "the command of the tool a_b is empty, or each step has its own";
     assert_eq!(of(vec![Tool { command: Some(" ".into()), ..tool("a_b") }]), command);
     assert_eq!(of(vec![Tool { command: Some("x".into()), takes_command: true, ..tool("a_b") }]), command);
     let many = (0..=TOOLS_MAX).map(|n| tool(&format!("a_{n}"))).collect();
-    assert!(of(many).ends_with(", and may be at most 200"));
+    assert!(of(many).ends_with(", over the maximum of 200"));
     let unknown = with(Vec::new(), [(AgentType::Tactical, BTreeSet::from(["a_b".to_owned()]))].into());
     assert_eq!((&*unknown.tool, unknown.agent), ("a_b", Some(AgentType::Tactical)));
 }

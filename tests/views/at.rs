@@ -210,6 +210,15 @@ async fn counts_and_bars_add_up_to_the_tasks() {
     assert_eq!(n_done.as_u64(), Some(completed as u64));
     let graph = api.view(&format!("/api/plans/{plan}/graph?at={END}")).await;
     assert_eq!(graph["nodes"].as_array().unwrap().len(), n_tasks);
+    // The edges are the dependencies of the tasks.
+    let name_of = |place: &serde_json::Value| &graph["nodes"][place.as_u64().unwrap() as usize]["name"];
+    let edges = graph["edges"].as_array().unwrap().iter().map(|edge| (name_of(&edge[1]), name_of(&edge[0])));
+    let waits = shown["tasks"].as_array().unwrap().iter();
+    let waits = waits.flat_map(|task| task["depends_on"].as_array().unwrap().iter().map(|on| (&task["id"], on)));
+    let (mut edges, mut waits) = (edges.collect::<Vec<_>>(), waits.collect::<Vec<_>>());
+    edges.sort_by_key(|pair| pair.0.to_string() + &pair.1.to_string());
+    waits.sort_by_key(|pair| pair.0.to_string() + &pair.1.to_string());
+    assert_eq!(edges, waits);
     let timeline = api.view(&format!("/api/plans/{plan}/timeline?by_task=true")).await;
     for bar in timeline["lanes"].as_array().unwrap().iter().flat_map(|lane| lane["bars"].as_array().unwrap()) {
         assert!(bar["to_us"].is_null() || bar["from_us"].as_i64() <= bar["to_us"].as_i64(), "{bar}");

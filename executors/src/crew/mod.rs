@@ -32,7 +32,9 @@ use crewlog_mq::{
 use crewlog_planner::claim::{self, Executor};
 use crewlog_planner::crew::agents::{self, Agents, Profile};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskCommand, AskEvent, Asks};
-use crewlog_planner::crew::leases::{self, Holder, Lease, LeaseCommand, LeaseEvent, Leases, MergeRisk, Request, Which};
+use crewlog_planner::crew::leases::{
+    self, Lease, LeaseCommand, LeaseEvent, LeaseHolder, Leases, MergeRisk, Request, Which,
+};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event;
 use futures::TryStreamExt;
@@ -83,8 +85,8 @@ pub struct Caller {
 impl Caller {
     /// The agent as a holder of leases.
     #[must_use]
-    pub fn holder(&self) -> Holder {
-        Holder { agent: self.agent.clone(), worktree: self.worktree.clone() }
+    pub fn holder(&self) -> LeaseHolder {
+        LeaseHolder { agent: self.agent.clone(), worktree: self.worktree.clone() }
     }
 
     /// The agent as an executor that claims tasks, in any of its processes. A worktree is written as `HOST:PATH`.
@@ -249,7 +251,7 @@ impl Crew {
             is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() })
         };
         match self.leases.execute(command, look).await? {
-            // They were granted, and another call of the agent ended them at once.
+            // Another call of the same agent released them before this one looked.
             None if wait.is_none() => Err(Refusal::Busy),
             granted => Ok(granted),
         }

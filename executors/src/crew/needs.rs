@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Position, Recorded, Timestamp};
 use crewlog_planner::claim;
 use crewlog_planner::crew::agents::{Agents, Liveness};
-use crewlog_planner::crew::asks::{Asks, Open, Wanted};
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Holder};
+use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
+use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, PlannerCmd, Purpose};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
@@ -150,7 +150,7 @@ pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
 }
 
 fn asked(facts: &Facts<'_>) -> Vec<Need> {
-    let need = |(number, open): (u64, &Open)| {
+    let need = |(number, open): (u64, &OpenAsk)| {
         let (id, ask) = (format!("a{number}"), open.ask.clone());
         let answer = |text: &str| NeedAction::Answer { question: id.clone(), text: text.to_owned() };
         let (kind, actions) = match ask.wanted {
@@ -323,7 +323,7 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (_, open) in facts.conflicts.open().filter(|(name, _)| *name == facts.project) {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
-        let name = |it: &Holder| {
+        let name = |it: &ConflictHolder| {
             let open = facts.plans.iter().find(|open| open.plan == it.plan);
             let task = open.and_then(|open| open.view.state().task(it.task));
             format!("{}/{}", it.plan, task.map_or_else(|| it.task.to_string(), |task| task.plan.name()))
@@ -342,7 +342,7 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
 
 fn overdue(facts: &Facts<'_>) -> Vec<Need> {
     let has_left = |agent: &str| facts.agents.get(agent).is_some_and(|found| found.liveness == Liveness::Left);
-    let need = |(message, open): (Position, &messages::Open)| {
+    let need = |(message, open): (Position, &messages::OpenMessage)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
         let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
         let remind = NeedAction::Send { to: late.clone(), subject: OWN_WORDS.to_owned() };

@@ -2,7 +2,7 @@
 
 use crewlog_mq::{Executed, Handler};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Agents, Outcome, Report};
+use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Agents, LeaveOutcome, Report};
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
@@ -86,7 +86,7 @@ impl Crew {
     pub async fn leave(
         &self,
         caller: &Caller,
-        outcome: Outcome,
+        outcome: LeaveOutcome,
         note: String,
         next_step: String,
     ) -> Result<(Vec<u64>, Vec<String>), Refusal> {

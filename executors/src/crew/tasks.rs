@@ -274,7 +274,7 @@ impl Crew {
         if let Some((plan, _)) = id.split_once('/')
             && let Err(error) = planning::catch_up(&self.store, plan, claim.tags().to_vec()).await
         {
-            tracing::warn!(%error, plan, "the plan does not go on yet");
+            tracing::warn!(%error, plan, "the plan could not be continued yet");
         }
         Ok(numbers)
     }
@@ -293,8 +293,8 @@ impl Crew {
         claim.catch_up().await?;
         match holder {
             Some(holder) if holder.is_agent() && holder.executor.name == caller.agent => Ok((claim, id)),
-            Some(holder) => Err(Refusal::NoTask(format!("{id} is held by {}", holder.executor.name))),
-            None => Err(Refusal::NoTask(format!("you do not hold {id}: stop it, or claim it first"))),
+            Some(holder) => Err(Refusal::NoTask(format!("{id} is claimed by {}", holder.executor.name))),
+            None => Err(Refusal::NoTask(format!("you have not claimed {id}: stop working on it, or claim it first"))),
         }
     }
 
@@ -405,7 +405,9 @@ fn observing<T>(holders: &Holders, judge: impl FnOnce(&Observed<'_>) -> T) -> T 
 fn targets_of(input: &TaskInput, reserve: Option<Reserve<'_>>) -> Result<Vec<Target>, CrewError> {
     let Some(Reserve { target, .. }) = reserve else { return Ok(Vec::new()) };
     let targets = input.files.iter().map(|file| target(file)).collect::<Result<_, _>>();
-    targets.map_err(|why| CrewError::Invalid(format!("a file of the task: {why}; claim it with reserve false")))
+    targets.map_err(|why| {
+        CrewError::Invalid(format!("invalid file of the task: {why}; claim the task with reserve false"))
+    })
 }
 
 fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>) -> Result<Vec<TaskPlan>, Refusal> {

@@ -47,7 +47,7 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
             Ok(()) => {}
             Err(Refusal::Store(error)) if error.is_final() => return Ok(()),
             // Due timers stay due.
-            Err(error) => tracing::warn!(%error, "the timers of the crew failed and are tried again"),
+            Err(error) => tracing::warn!(%error, "timers of agents failed; retrying"),
         }
     }
 }

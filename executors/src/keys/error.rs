@@ -14,8 +14,7 @@ pub enum KeyError {
     NoOperatorKey { plan: String },
     /// The session's key is wrapped under another operator's key.
     #[error(
-        "the key of {session} is wrapped under the operator key {wrapped_by}, and {} holds {given}: name the file with the \
-         right one, or none to see all but the texts",
+        "the key of {session} is wrapped under the operator key {wrapped_by}, and {} holds {given}: name the file of the right key, or no file to show everything except the texts",
         file.display()
     )]
     WrongOperatorKey { session: String, file: PathBuf, given: String, wrapped_by: String },
@@ -27,25 +26,22 @@ pub enum KeyError {
     )]
     NoSessionKey { plan: String, key: String, folder: PathBuf },
     /// The session's key was destroyed.
-    #[error("the key of {plan} was destroyed, and with it the plan's texts: nothing of it can be carried out any more")]
+    #[error("the key of {plan} was destroyed, and the plan's texts with it: the plan cannot continue")]
     Destroyed { plan: String },
     /// The events contain texts that were read without their key, and would store the placeholders for good.
-    #[error(
-        "texts of {plan} were read as [sealed] while its key was not at hand, and must not be written in their place: begin \
-         again, now that it is"
-    )]
+    #[error("{plan} was read without its key; restart the command now that the key is available")]
     ReadWithoutKey { plan: String },
     /// The file is not an operator's key.
-    #[error("{} holds no operator key: `crewlog keys new FILE` makes one", path.display())]
+    #[error("{} is not an operator key: create one with `crewlog keys new FILE`", path.display())]
     NotAnOperatorKey { path: PathBuf },
     /// The file is not a session's key, or was changed.
-    #[error("the session key {} is damaged: put it back from a copy, or destroy it", path.display())]
+    #[error("the session key {} is damaged: restore it from a backup, or destroy it", path.display())]
     Damaged { path: PathBuf },
     /// A file cannot be used.
     #[error("{} cannot be {doing}: {source}", path.display())]
     File { doing: &'static str, path: PathBuf, source: io::Error },
     /// The system gives no random bytes.
-    #[error("no key can be made: the system gives no random bytes: {0}")]
+    #[error("cannot create a key: the system has no random bytes: {0}")]
     NoRandomness(#[from] getrandom::Error),
 }
 

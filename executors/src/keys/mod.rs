@@ -50,7 +50,7 @@ impl Operator {
         let key = key.ok_or_else(|| KeyError::NotAnOperatorKey { path: path.to_owned() })?;
         if files::is_open_to_others(path) {
             let file = path.display();
-            tracing::warn!("{file} holds an operator key, and is open to other users: `chmod 600` closes it to them");
+            tracing::warn!("{file} contains an operator key and is readable by other users: run `chmod 600`");
         }
         Ok(Self { file: path.to_owned(), key })
     }

@@ -203,7 +203,7 @@ impl Keys {
         let (data, metadata) = (open(&recorded.data, "data"), open(&recorded.metadata, "metadata"));
         if let Some(field) = broken {
             let position = recorded.position;
-            tracing::warn!(%position, field, "a sealed text was changed, or sealed in another place");
+            tracing::warn!(%position, field, "a sealed text was modified or moved");
         }
         if is_closed {
             self.note_closed(recorded);

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
 use crewlog_planner::event::{self, Usage, sub_plan_tags};
 use crewlog_planner::model::{
-    self, Answer, AnswerError, CallError, CallEvent, Fault, ModelCalls, Request, request_tag,
+    self, AnswerError, CallError, CallEvent, Fault, ModelAnswer, ModelCalls, ModelRequest, request_tag,
 };
 use crewlog_planner::plan::{ParentTask, sub_plan_id};
 use crewlog_planner::sealed::is_undecryptable;
@@ -25,7 +25,7 @@ use super::{Model, Reply, RetryPolicy};
 ///
 /// # Panics
 /// Never: names, texts and numbers can always be written as JSON.
-pub fn hash(request: &Request) -> String {
+pub fn hash(request: &ModelRequest) -> String {
     let bytes = serde_json::to_vec(request).expect("names, texts and numbers can always be written as JSON");
     blake3::hash(&bytes).to_hex().to_string()
 }
@@ -41,7 +41,7 @@ pub struct Answered {
     /// The request's hash.
     pub request: String,
     /// The answer.
-    pub answer: Answer,
+    pub answer: ModelAnswer,
     /// True if the answer was already in the log.
     pub from_log: bool,
 }
@@ -62,7 +62,7 @@ pub enum AskError {
 
 /// An answer with its usage.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read<T> {
+pub struct ModelRead<T> {
     /// Its text.
     pub value: T,
     /// The answered request: the first one, or the repair turn.
@@ -124,19 +124,19 @@ impl Asker {
     /// [`NoAnswer`]; the whole exchange is in the log.
     pub async fn read<T>(
         &self,
-        request: Request,
+        request: ModelRequest,
         read: impl Fn(&str) -> Result<T, AnswerError>,
-    ) -> Result<Read<T>, NoAnswer> {
+    ) -> Result<ModelRead<T>, NoAnswer> {
         let answered = self.ask(&request).await?;
         let refusal = match read(&answered.answer.text) {
-            Ok(value) => return Ok(Read { value, answered }),
+            Ok(value) => return Ok(ModelRead { value, answered }),
             Err(refusal) => refusal,
         };
         self.refuse(&answered, &request, &refusal).await?;
         let request = model::repair(&request, &answered.answer.text, &refusal.to_string());
         let answered = self.ask(&request).await?;
         match read(&answered.answer.text) {
-            Ok(value) => Ok(Read { value, answered }),
+            Ok(value) => Ok(ModelRead { value, answered }),
             Err(refusal) => {
                 self.refuse(&answered, &request, &refusal).await?;
                 Err(NoAnswer::NotUnderstood(refusal))
@@ -148,7 +148,7 @@ impl Asker {
     ///
     /// # Errors
     /// [`AskError`]; each failure of the model is in the log.
-    pub async fn ask(&self, request: &Request) -> Result<Answered, AskError> {
+    pub async fn ask(&self, request: &ModelRequest) -> Result<Answered, AskError> {
         let request_hash = hash(request);
         if let Some(answer) = self.known(&request_hash).await? {
             return Ok(Answered { request: request_hash, answer, from_log: true });
@@ -166,7 +166,7 @@ impl Asker {
             let error = match self.model.ask(request).await {
                 Ok(reply) => {
                     let usage = Usage { duration_ms: millis(began.elapsed()), ..counted(request, &reply) };
-                    let answer = Answer { text: reply.text, usage };
+                    let answer = ModelAnswer { text: reply.text, usage };
                     let command = CallEvent::ModelAnswered { request: request_hash.clone(), answer: answer.clone() };
                     execute(&mut calls, command, follows).await?;
                     // Another process may have been faster, and its answer counts.
@@ -186,7 +186,7 @@ impl Asker {
     }
 
     /// The first readable answer to a request in the log, for any plan.
-    async fn known(&self, request_hash: &str) -> Result<Option<Answer>, crewlog_mq::Error> {
+    async fn known(&self, request_hash: &str) -> Result<Option<ModelAnswer>, crewlog_mq::Error> {
         let query = Query {
             stream_id: model::STREAM.into(),
             event_type: Some("ModelAnswered".into()),
@@ -205,7 +205,7 @@ impl Asker {
     }
 
     /// Records that an answer was refused, unless that is already recorded.
-    async fn refuse(&self, answered: &Answered, request: &Request, refusal: &AnswerError) -> Result<(), AskError> {
+    async fn refuse(&self, answered: &Answered, request: &ModelRequest, refusal: &AnswerError) -> Result<(), AskError> {
         debug_assert_eq!(answered.request, hash(request), "an answer is refused by the request that it is to");
         if answered.from_log {
             return Ok(());
@@ -233,7 +233,7 @@ impl Asker {
 }
 
 /// The tokens of a request and its reply: as reported by the provider, or estimated from their characters.
-fn counted(request: &Request, reply: &Reply) -> Usage {
+fn counted(request: &ModelRequest, reply: &Reply) -> Usage {
     let mut usage = reply.usage;
     if usage.input_tokens == 0 {
         let asked = [&request.system].into_iter().chain(request.messages.iter().map(|message| &message.text));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::{Message, Request, Role};
+use crewlog_planner::model::{MessageRole, ModelMessage, ModelRequest};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use genai::adapter::AdapterKind;
@@ -78,21 +78,21 @@ pub struct Settings {
 pub struct Client {
     client: genai::Client,
     kind: AdapterKind,
-    secret: Secret,
+    secret: ApiKey,
     settings: Settings,
 }
 
 /// A key, which is never shown.
 #[derive(Clone)]
-struct Secret(Option<String>);
+struct ApiKey(Option<String>);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for ApiKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
     }
 }
 
-impl Secret {
+impl ApiKey {
     /// The text without the key.
     fn hidden_in(&self, text: &str) -> String {
         match &self.0 {
@@ -110,13 +110,15 @@ impl Client {
     pub fn new(settings: Settings) -> Result<Self, ModelError> {
         let not_configured = |message: String| ModelError::NotConfigured { message };
         let kind = AdapterKind::from_lower_str(&settings.provider)
-            .ok_or_else(|| not_configured(format!("no provider is called {:?}", settings.provider)))?;
-        let secret = Secret(match &settings.key {
+            .ok_or_else(|| not_configured(format!("unknown provider {:?}", settings.provider)))?;
+        let secret = ApiKey(match &settings.key {
             Key::None => None,
             Key::Variable(name) => {
                 let key = std::env::var(name).map(|key| key.trim().to_owned());
                 let key = key.ok().filter(|key| !key.is_empty());
-                Some(key.ok_or_else(|| not_configured(format!("the variable {name}, which has the key, is not set")))?)
+                Some(key.ok_or_else(|| {
+                    not_configured(format!("the environment variable {name} with the API key is not set"))
+                })?)
             }
         });
         let web = web::client().redirect(reqwest::redirect::Policy::none()).build();
@@ -134,19 +136,20 @@ impl Client {
         Ok(Self { client, kind, secret, settings })
     }
 
-    async fn answer(&self, request: &Request) -> Result<Reply, ModelError> {
+    async fn answer(&self, request: &ModelRequest) -> Result<Reply, ModelError> {
         let mut options = ChatOptions::default().with_capture_usage(true);
         options.max_tokens = request.parameters.max_tokens;
         options.temperature = request.parameters.temperature;
         if let Some(schema) = &request.schema {
-            let schema: serde_json::Value = serde_json::from_str(schema)
-                .map_err(|error| ModelError::NotConfigured { message: format!("the schema is not JSON: {error}") })?;
+            let schema: serde_json::Value = serde_json::from_str(schema).map_err(|error| {
+                ModelError::NotConfigured { message: format!("the schema is not valid JSON: {error}") }
+            })?;
             options.response_format =
                 Some(JsonSpec::new(format!("{:?}", request.purpose).to_lowercase(), schema).into());
         }
-        let messages = request.messages.iter().map(|Message { role, text }| match role {
-            Role::User => ChatMessage::user(text.clone()),
-            Role::Assistant => ChatMessage::assistant(text.clone()),
+        let messages = request.messages.iter().map(|ModelMessage { role, text }| match role {
+            MessageRole::User => ChatMessage::user(text.clone()),
+            MessageRole::Assistant => ChatMessage::assistant(text.clone()),
         });
         let asked = ChatRequest::new(messages.collect()).with_system(request.system.clone());
         let model = ModelIden::new(self.kind, request.parameters.model.clone());
@@ -308,7 +311,7 @@ impl Client {
 }
 
 impl Model for Client {
-    fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>> {
+    fn ask<'a>(&'a self, request: &'a ModelRequest) -> BoxFuture<'a, Result<Reply, ModelError>> {
         let after = self.settings.timeout;
         Box::pin(async move {
             let answered = tokio::time::timeout(after, self.answer(request)).await;

@@ -13,7 +13,7 @@ pub enum ModelError {
     #[error("the model is rate limited{}: {message}", waits(.retry_after))]
     RateLimited { retry_after: Option<Duration>, message: String },
     /// It is overloaded.
-    #[error("the model has too much to do{}: {message}", waits(.retry_after))]
+    #[error("the model is overloaded{}: {message}", waits(.retry_after))]
     Overloaded { retry_after: Option<Duration>, message: String },
     /// It failed internally.
     #[error("the model's provider failed (HTTP {status}): {message}")]
@@ -28,7 +28,7 @@ pub enum ModelError {
     #[error("the model's answer has more than {what}")]
     TooLong { what: String },
     /// The response does not follow the protocol.
-    #[error("the model's provider sent no valid answer: {message}")]
+    #[error("the model's provider sent an invalid answer: {message}")]
     Malformed { message: String },
     /// The key, the request or the content was refused.
     #[error("the model's provider refused: {message}")]

@@ -10,10 +10,10 @@ mod error;
 mod retry_policy;
 
 use crewlog_planner::event::Usage;
-use crewlog_planner::model::Request;
+use crewlog_planner::model::ModelRequest;
 use futures::future::BoxFuture;
 
-pub use asker::{Answered, AskError, Asker, NoAnswer, Read, hash, text_aggregate};
+pub use asker::{Answered, AskError, Asker, ModelRead, NoAnswer, hash, text_aggregate};
 pub use client::{Client, Key, Prices, Settings, is_provider};
 pub use error::{ModelError, Wait};
 pub use retry_policy::RetryPolicy;
@@ -27,7 +27,7 @@ pub trait Model: Send + Sync {
     ///
     /// # Errors
     /// The reason why there is no answer.
-    fn ask<'a>(&'a self, request: &'a Request) -> BoxFuture<'a, Result<Reply, ModelError>>;
+    fn ask<'a>(&'a self, request: &'a ModelRequest) -> BoxFuture<'a, Result<Reply, ModelError>>;
 }
 
 /// A model's answer.

@@ -189,7 +189,7 @@ impl Supervisor {
             .stdout(Stdio::null())
             .spawn()?;
         let pid = process.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-        let pid = pid.ok_or_else(|| io::Error::other("the supervisor has ended already"))?;
+        let pid = pid.ok_or_else(|| io::Error::other("the supervisor has exited"))?;
         let (reports, mut writer) = UnixStream::from_std(ours)?.into_split();
         let mut reports = Inbox::new(reports);
         send(&mut writer, &Order::Begin { lock: self.lock.clone() }).await?;
@@ -198,7 +198,7 @@ impl Supervisor {
             Some(Report::Refused { reason }) => return Err(io::Error::other(reason)),
             Some(Report::Ended { .. }) | None => {
                 let path = self.program.path.display();
-                return Err(io::Error::other(format!("{path} was started as a supervisor and did not become one")));
+                return Err(io::Error::other(format!("{path} did not start as a supervisor")));
             }
         }
         let (orders, mut queue) = mpsc::unbounded_channel();

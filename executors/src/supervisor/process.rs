@@ -182,7 +182,7 @@ async fn supervised(
 
 /// Starts the command as the leader of a process group of its own.
 fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
-    let (program, args) = spec.argv.split_first().ok_or("there is nothing to start")?;
+    let (program, args) = spec.argv.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, mark).process_group(0);
     let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);

@@ -45,7 +45,7 @@ struct Compiler<'a> {
 }
 
 /// The index of each id in its list.
-type Ids = HashMap<String, usize>;
+type Indexes = HashMap<String, usize>;
 
 impl Compiler<'_> {
     fn tasks(&self) -> Result<Vec<TaskPlan>, PlanError> {
@@ -101,7 +101,7 @@ impl Compiler<'_> {
             }
         }
         if step.tool.is_none() && (step.command.is_some() || !step.args.is_empty()) {
-            return Err(broken(at, "a command or an argument is for a tool: name one"));
+            return Err(broken(at, "a command or an argument needs a tool: name one"));
         }
         Ok(())
     }
@@ -119,20 +119,20 @@ impl Compiler<'_> {
 
     fn use_tool(&self, name: &str, step: &Step, at: &str, task: &mut TaskPlan) -> Result<(), PlanError> {
         let Some(Tool { name, kind, command, takes_command, agent, .. }) = self.registry.tool(name) else {
-            return Err(broken(at, format!("no tool is called {name:?}")));
+            return Err(broken(at, format!("unknown tool {name:?}")));
         };
         (task.tool, task.kind) = (Some(name.clone()), *kind);
         task.assignee.clone_from(agent);
         task.command = match (command, &step.command) {
-            (Some(_), Some(_)) => return Err(broken(at, "the tool has a command of its own, and takes none")),
+            (Some(_), Some(_)) => return Err(broken(at, "the tool has its own command and does not accept another")),
             (Some(line), None) => Some(with_args(line, &step.args)),
             (None, Some(line)) if *takes_command => Some(line.clone()),
-            (None, Some(_)) => return Err(broken(at, "the tool takes no command")),
+            (None, Some(_)) => return Err(broken(at, "the tool does not accept a command")),
             (None, None) if *takes_command => return Err(broken(at, "the tool needs a command")),
             (None, None) => None,
         };
         if command.is_none() && !step.args.is_empty() {
-            return Err(broken(at, "the tool takes no arguments"));
+            return Err(broken(at, "the tool does not accept arguments"));
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Compiler<'_> {
     fn ask(&self, ask: &CrossAgentStep, step: &Step, at: &str, task: &mut TaskPlan) -> Result<(), PlanError> {
         let CrossAgentStep { target_agent: to, request, timeout_ms } = ask;
         if step.retry.is_some() || step.undo.is_some() || step.timeout_ms.is_some() {
-            return Err(broken(at, "a request has its own time-out, and no retry and no undo: it is made once"));
+            return Err(broken(at, "a request has its own time-out and cannot have a retry or an undo command"));
         }
         let (ability, _) = request.subject();
         let answers = self.registry.answers(*to);
@@ -202,8 +202,8 @@ fn with_args(line: &str, args: &[String]) -> String {
 }
 
 /// Indexes ids without regard to case, as people name tasks.
-fn index<'a>(ids: impl Iterator<Item = (String, &'a str)>) -> Result<Ids, PlanError> {
-    let mut indexed = Ids::new();
+fn index<'a>(ids: impl Iterator<Item = (String, &'a str)>) -> Result<Indexes, PlanError> {
+    let mut indexed = Indexes::new();
     for (index, (at, id)) in ids.enumerate() {
         if indexed.insert(id.to_lowercase(), index).is_some() {
             return Err(broken(&format!("{at}/id"), format!("the id {id:?} is used twice")));
@@ -212,6 +212,6 @@ fn index<'a>(ids: impl Iterator<Item = (String, &'a str)>) -> Result<Ids, PlanEr
     Ok(indexed)
 }
 
-fn find(ids: &Ids, id: &str, at: &str) -> Result<usize, PlanError> {
-    ids.get(&id.to_lowercase()).copied().ok_or_else(|| broken(at, format!("nothing in the plan has the id {id:?}")))
+fn find(ids: &Indexes, id: &str, at: &str) -> Result<usize, PlanError> {
+    ids.get(&id.to_lowercase()).copied().ok_or_else(|| broken(at, format!("the plan has no id {id:?}")))
 }

@@ -163,6 +163,6 @@ impl Goal {
 impl Resolution {
     pub(super) fn text(&self) -> String {
         let ambiguous = self.ambiguous.as_deref().unwrap_or("all");
-        format!("look names up by {}; of several matches: {ambiguous}", self.by.join(", then "))
+        format!("resolve names by {}; if several match: {ambiguous}", self.by.join(", then "))
     }
 }

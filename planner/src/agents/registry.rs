@@ -75,14 +75,14 @@ impl ToolRegistry {
         for tool in tools {
             tool.check()?;
             if !names.insert(tool.name.clone()) {
-                return Err(refused(&tool.name, format!("the tool {} is described twice", tool.name)));
+                return Err(refused(&tool.name, format!("the tool {} is defined twice", tool.name)));
             }
             self.tools.insert(tool.name.clone(), tool);
         }
         check_at_most("", "the number of tools", self.tools.len(), TOOLS_MAX)?;
         for (agent, names) in &by_agent {
             if let Some(name) = names.iter().find(|name| !self.tools.contains_key(*name)) {
-                let reason = format!("{agent} agents are given the tool {name:?}, which is not described");
+                let reason = format!("{agent} agents have the undefined tool {name:?}");
                 return Err(RegistryError { agent: Some(*agent), ..refused(name, reason) });
             }
         }
@@ -121,7 +121,7 @@ impl ToolRegistry {
         let Some((name, at)) = find_word(plan, "", &is_foreign) else { return Ok(()) };
         let owners = self.owners(&name).iter().map(|agent| agent.as_str()).collect::<Vec<_>>().join(" and ");
         let owners = if owners.is_empty() { "nobody".to_owned() } else { format!("{owners} agents") };
-        let rule = format!("the tool {name} belongs to {owners}, and a {agent} plan may not name it");
+        let rule = format!("the tool {name} belongs to {owners}: a {agent} plan cannot use it");
         Err(PlanError::ForeignTool(at, rule))
     }
 
@@ -163,8 +163,8 @@ impl Tool {
         let is_name = name.split(['_', '-', '.']).all(is_part) && name.contains(['_', '-', '.']);
         if !is_name || name.len() > TOOL_NAME_CHARS_MAX {
             let reason = format!(
-                "invalid tool name {name:?}: use lowercase letters and digits in at least two parts, joined by _, - or ., at \
-                 most {TOOL_NAME_CHARS_MAX} of them (edit_code)"
+                "{name:?} is not a valid tool name: use at least two parts of lowercase letters and \
+         digits, joined by _, - or ., up to {TOOL_NAME_CHARS_MAX} characters (edit_code)"
             );
             return Err(refused(name, reason));
         }
@@ -172,7 +172,7 @@ impl Tool {
         let Some(line) = command else { return Ok(()) };
         check_at_most(name, "the length of a tool's command", line.chars().count(), TOOL_COMMAND_CHARS_MAX)?;
         if line.trim().is_empty() || line.contains('\0') || *takes_command {
-            let reason = format!("the command of the tool {name} is empty, or each step brings its own");
+            let reason = format!("the command of the tool {name} is empty, or each step has its own");
             return Err(refused(name, reason));
         }
         Ok(())
@@ -184,7 +184,7 @@ fn refused(tool: &str, reason: String) -> RegistryError {
 }
 
 fn check_at_most(tool: &str, what: &str, value: usize, max: usize) -> Result<(), RegistryError> {
-    if value <= max { Ok(()) } else { Err(refused(tool, format!("{what} is {value}, and may be at most {max}"))) }
+    if value <= max { Ok(()) } else { Err(refused(tool, format!("{what} is {value}, over the maximum of {max}"))) }
 }
 
 /// The first word of a plan, in its texts and the names of its fields, that is foreign, and its place.

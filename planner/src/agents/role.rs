@@ -10,7 +10,7 @@ pub const RUN_COMMAND: &str = "run_command";
 
 /// A part of the form that not every role uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum FormPart {
     Goals,
     Constraints,
     Updates,
@@ -34,7 +34,7 @@ pub struct Role {
     /// The requests that it answers by default.
     pub answers: &'static [Ability],
     /// The parts of the form that its plans may have.
-    pub(super) parts: &'static [Part],
+    pub(super) parts: &'static [FormPart],
     /// Name, kind and description of each of its default tools.
     pub(super) tools: &'static [(&'static str, NodeKind, &'static str)],
     /// The agents for planning by rule: for steps that look something up, and for others. Unset to use its own tools.
@@ -54,7 +54,7 @@ impl Role {
         }
     }
 
-    pub(super) fn has(&self, part: Part) -> bool {
+    pub(super) fn has(&self, part: FormPart) -> bool {
         self.parts.contains(&part)
     }
 }
@@ -62,11 +62,11 @@ impl Role {
 const STRATEGIC: Role = Role {
     agent: AgentType::Strategic,
     version: 1,
-    instruction: "You are strategic: you plan goals, constraints and milestones (the steps), and nothing of how.",
-    parts: &[Part::Goals, Part::Constraints],
+    instruction: "You are strategic: you plan goals, constraints and milestones (the steps), not how to reach them.",
+    parts: &[FormPart::Goals, FormPart::Constraints],
     tools: &[
-        ("weigh_options", NodeKind::Analysis, "compare ways to a goal, and choose one"),
-        ("review_outcome", NodeKind::Analysis, "judge whether a milestone is reached"),
+        ("weigh_options", NodeKind::Analysis, "compare the options for a goal, and choose one"),
+        ("review_outcome", NodeKind::Analysis, "check whether a milestone is reached"),
     ],
     delegates_to: &[AgentType::Tactical, AgentType::Perception],
     asks: &[AgentType::Tactical, AgentType::Perception],
@@ -78,16 +78,16 @@ const STRATEGIC: Role = Role {
 const TACTICAL: Role = Role {
     agent: AgentType::Tactical,
     version: 1,
-    instruction: "You are tactical: you plan how a task is carried out, step by step.",
-    parts: &[Part::Resources],
+    instruction: "You are tactical: you plan how to do a task, step by step.",
+    parts: &[FormPart::Resources],
     tools: &[
         ("edit_code", NodeKind::CodeImplementation, "write or change code"),
-        ("refactor_code", NodeKind::Refactor, "change the form of code and not what it does"),
+        ("refactor_code", NodeKind::Refactor, "restructure code without changing its behaviour"),
         ("write_tests", NodeKind::UnitTest, "write or run tests"),
-        ("review_code", NodeKind::Analysis, "read code and judge it"),
+        ("review_code", NodeKind::Analysis, "review code"),
         ("look_up", NodeKind::Retrieval, "find or fetch something that a step needs"),
         ("do_step", NodeKind::Processing, "anything that no other tool fits"),
-        (RUN_COMMAND, NodeKind::ToolCall, "run a line in the shell"),
+        (RUN_COMMAND, NodeKind::ToolCall, "run a shell command"),
     ],
     delegates_to: &[AgentType::Perception],
     asks: &[AgentType::Strategic, AgentType::Perception],
@@ -99,14 +99,14 @@ const TACTICAL: Role = Role {
 const PERCEPTION: Role = Role {
     agent: AgentType::Perception,
     version: 1,
-    instruction: "You look: you plan what to find out about the repository (the steps), and what to record of it \
-                  (the updates).",
-    parts: &[Part::Updates, Part::Resources, Part::Resolution],
+    instruction: "You explore: you plan what to find out about the repository (the steps), and which \
+         findings to record (the updates).",
+    parts: &[FormPart::Updates, FormPart::Resources, FormPart::Resolution],
     tools: &[
-        ("survey_files", NodeKind::Retrieval, "list what is there"),
+        ("survey_files", NodeKind::Retrieval, "list files"),
         ("search_code", NodeKind::Retrieval, "find where something is mentioned"),
-        ("read_code", NodeKind::Analysis, "read something and say what it is"),
-        ("record_finding", NodeKind::Processing, "write down what was found"),
+        ("read_code", NodeKind::Analysis, "read code and describe it"),
+        ("record_finding", NodeKind::Processing, "record a finding"),
     ],
     delegates_to: &[],
     asks: &[],
@@ -120,7 +120,7 @@ const ORCHESTRATION: Role = Role {
     version: 1,
     instruction: "You orchestrate: you plan which agent does what, and when.",
     parts: &[],
-    tools: &[("review_progress", NodeKind::Analysis, "judge the state of all work")],
+    tools: &[("review_progress", NodeKind::Analysis, "assess the progress of all tasks")],
     delegates_to: &[AgentType::Strategic, AgentType::Tactical, AgentType::Perception],
     asks: &[AgentType::Strategic, AgentType::Tactical, AgentType::Perception],
     answers: &[],

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::agents::registry::{TOOL_COMMAND_CHARS_MAX, ToolRegistry};
-use crate::agents::role::Part;
+use crate::agents::role::FormPart;
 use crate::agents::{ID_CHARS_MAX, PlanError, Role, STEP_TIMEOUT_MS_MAX, STEPS_MAX};
 use crate::plan::RETRIES_MAX;
 use crate::protocol::{AgentType, REQUEST_CHARS_MAX, REQUEST_TIMEOUT_MS_MAX};
@@ -25,11 +25,11 @@ pub fn schema(agent: AgentType, registry: &ToolRegistry) -> Value {
     let mut fields = json!({ "steps": steps, "dependencies": map(&list(&text())) });
     for part in role.parts {
         let (name, part) = match part {
-            Part::Goals => ("goals", list(&object(&["id", "description"], &goal))),
-            Part::Constraints => ("constraints", list(&object(&["description"], &constraint))),
-            Part::Updates => ("updates", steps.clone()),
-            Part::Resources => ("resources", object(&[], &resources)),
-            Part::Resolution => ("resolution", object(&["by"], &resolution)),
+            FormPart::Goals => ("goals", list(&object(&["id", "description"], &goal))),
+            FormPart::Constraints => ("constraints", list(&object(&["description"], &constraint))),
+            FormPart::Updates => ("updates", steps.clone()),
+            FormPart::Resources => ("resources", object(&[], &resources)),
+            FormPart::Resolution => ("resolution", object(&["by"], &resolution)),
         };
         fields[name] = part;
     }
@@ -48,7 +48,7 @@ fn step(role: &Role, registry: &ToolRegistry) -> Value {
         "retry": number(0, RETRIES_MAX.into()),
         "deadline_ms": number(1, STEP_TIMEOUT_MS_MAX),
     });
-    if role.has(Part::Goals) {
+    if role.has(FormPart::Goals) {
         fields["goals"] = list(&text());
     }
     if !names.is_empty() {
@@ -143,7 +143,7 @@ pub(super) fn check(agent: AgentType, value: &Value, schema: &Value, at: &str) -
                 let of_map = Some(&schema["additionalProperties"]).filter(|schema| schema.is_object());
                 match schema["properties"].get(name).or(of_map) {
                     Some(schema) => check(agent, value, schema, &at)?,
-                    None => return Err(PlanError::Rule(at, format!("a {agent} plan has no such part"))),
+                    None => return Err(PlanError::Rule(at, format!("a {agent} plan does not have this field"))),
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::agents::compile::kind_of;
 use crate::agents::registry::{Tool, ToolRegistry};
-use crate::agents::role::Part;
+use crate::agents::role::FormPart;
 use crate::agents::schema::is_id;
 use crate::agents::{AgentPlan, Constraint, Goal, PlanError, Role, STEP_TIMEOUT_MS_MAX, Step};
 use crate::parse::{self, ParsedPlan, ReadOptions};
@@ -60,12 +60,12 @@ impl WordPlanner<'_> {
         let open = || parsed.tasks.iter().filter(is_open);
         let ids = open().map(|task| (task.id, id_of(task))).collect::<BTreeMap<TaskId, String>>();
         let mut plan = AgentPlan::default();
-        if self.role.has(Part::Goals) {
+        if self.role.has(FormPart::Goals) {
             let first_line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
             let description = parsed.title.as_deref().unwrap_or(first_line.trim_start_matches(['#', ' '])).to_owned();
             plan.goals.push(Goal { id: GOAL.into(), description, done_when: None });
         }
-        if self.role.has(Part::Constraints) {
+        if self.role.has(FormPart::Constraints) {
             let context = parsed.context.iter().filter(|text| !text.trim().is_empty()).cloned();
             plan.constraints = context.map(|description| Constraint { description, goals: Vec::new() }).collect();
         }
@@ -75,13 +75,13 @@ impl WordPlanner<'_> {
             if !before.is_empty() {
                 plan.dependencies.insert(id.clone(), before);
             }
-            if !task.files.is_empty() && self.role.has(Part::Resources) {
+            if !task.files.is_empty() && self.role.has(FormPart::Resources) {
                 plan.resources.get_or_insert_default().files.insert(id.clone(), task.files.clone());
             }
             plan.steps.push(self.step(task, id)?);
         }
         let recorder = self.first_tool(|tool| tool.kind == NodeKind::Processing);
-        if let Some(recorder) = recorder.filter(|_| self.role.has(Part::Updates) && !plan.steps.is_empty()) {
+        if let Some(recorder) = recorder.filter(|_| self.role.has(FormPart::Updates) && !plan.steps.is_empty()) {
             let mut id = "found".to_owned();
             while ids.values().any(|taken| taken.eq_ignore_ascii_case(&id)) {
                 id.push('-');
@@ -101,7 +101,7 @@ impl WordPlanner<'_> {
         Ok(Step {
             id: id.to_owned(),
             description: if agent.is_some() { for_another(task) } else { full_text(task) },
-            goals: if self.role.has(Part::Goals) { vec![GOAL.into()] } else { Vec::new() },
+            goals: if self.role.has(FormPart::Goals) { vec![GOAL.into()] } else { Vec::new() },
             command: task.command.clone().filter(|_| tool.is_some()),
             tool,
             agent,
@@ -149,7 +149,7 @@ fn no_tool(agent: AgentType, kind: NodeKind, step: &str) -> PlanError {
 /// The id of the only goal of words.
 const GOAL: &str = "goal";
 /// The step that records what a read-only agent has found.
-const RECORD: &str = "Write down what was found, with paths and lines";
+const RECORD: &str = "Record the findings, with paths and lines";
 
 /// The label of a task where it can be an id, else its number.
 fn id_of(task: &TaskPlan) -> String {
@@ -169,7 +169,7 @@ fn for_another(task: &TaskPlan) -> String {
 /// The text of a task with its condition and its constraints.
 fn full_text(task: &TaskPlan) -> String {
     let condition = task.condition.as_ref().map(|condition| {
-        let unless = if condition.negated { "only if it is not so" } else { "only if it is so" };
+        let unless = if condition.negated { "Only if this does not hold" } else { "Only if this holds" };
         format!("{unless}: {}", condition.text)
     });
     let lines = std::iter::once(task.description.clone()).chain(condition).chain(task.notes.iter().cloned());

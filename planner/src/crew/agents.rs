@@ -146,7 +146,7 @@ pub enum AgentEvent {
     /// It was stuck or lost, and made a call.
     AgentRecovered { agent: String, at: Timestamp },
     /// It left.
-    AgentLeft { agent: String, outcome: Outcome, note: String, next_step: String, at: Timestamp },
+    AgentLeft { agent: String, outcome: LeaveOutcome, note: String, next_step: String, at: Timestamp },
 }
 
 /// The outcome of an agent's session.
@@ -156,7 +156,7 @@ pub enum AgentEvent {
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Outcome {
+pub enum LeaveOutcome {
     #[default]
     Success,
     Failure,
@@ -177,7 +177,7 @@ pub enum AgentCommand {
     /// It is proven dead, by the end of this process.
     Bury { agent: String, process: Executor, now: Timestamp },
     /// It leaves.
-    Leave { agent: String, outcome: Outcome, note: String, next_step: String, now: Timestamp },
+    Leave { agent: String, outcome: LeaveOutcome, note: String, next_step: String, now: Timestamp },
     /// Records the agents that have been silent for too long.
     FireTimer { now: Timestamp },
 }
@@ -422,8 +422,9 @@ fn full() -> CrewError {
 }
 
 fn checked(name: String) -> Result<String, CrewError> {
-    let form = "use letters, digits, `.`, `_` and `-`, up to 32, with `/` before a subagent";
-    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("invalid agent name {name:?}: {form}"))) }
+    let says = "is not a valid agent name: use up to 32 letters, digits, `.`, `_` and `-`, with `/` \
+         before a subagent";
+    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("{name:?} {says}"))) }
 }
 
 /// When a silent agent becomes stuck or lost.

@@ -95,7 +95,7 @@ pub enum AskCommand {
 
 /// An unanswered question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenAsk {
     /// The question.
     pub ask: Ask,
     /// When it was asked.
@@ -105,7 +105,7 @@ pub struct Open {
 /// The questions of a project.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Asks {
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenAsk>,
     answered: BTreeMap<u64, (Ask, Answer)>,
     n_asked: u64,
 }
@@ -117,7 +117,7 @@ impl Snapshot for Asks {
 
 impl Asks {
     /// Unanswered questions, the oldest first.
-    pub fn open(&self) -> impl Iterator<Item = (u64, &Open)> {
+    pub fn open(&self) -> impl Iterator<Item = (u64, &OpenAsk)> {
         self.open.iter().map(|(number, open)| (*number, open))
     }
 
@@ -141,7 +141,7 @@ impl Asks {
                     return Ok(Vec::new());
                 }
                 if self.open.values().filter(|open| open.ask.agent == ask.agent).count() >= OPEN_MAX {
-                    let says = format!("{} waits for {OPEN_MAX} answers already (open_max)", ask.agent);
+                    let says = format!("{} already waits for {OPEN_MAX} answers (open_max)", ask.agent);
                     return Err(CrewError::Full(says));
                 }
                 Ok(vec![AskEvent::PersonAsked { number: self.n_asked + 1, ask, at: now }])
@@ -196,7 +196,7 @@ impl Handler for Asks {
         match event {
             AskEvent::PersonAsked { number, ask, at } => {
                 self.n_asked = *number;
-                self.open.insert(*number, Open { ask: ask.clone(), at: *at });
+                self.open.insert(*number, OpenAsk { ask: ask.clone(), at: *at });
             }
             AskEvent::PersonAnswered { number, answer, .. } => {
                 if let Some(open) = self.open.remove(number) {

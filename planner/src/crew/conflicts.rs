@@ -37,7 +37,7 @@ pub enum ConflictEvent {
         /// The first two overlapping patterns, or one if they are the same.
         pattern: String,
         /// The newcomer, then the others in the order of their claims; at most [`HOLDERS_MAX`].
-        holders: Vec<Holder>,
+        holders: Vec<ConflictHolder>,
         /// The number of all holders.
         n_holders: u64,
     },
@@ -73,7 +73,7 @@ impl TaskRef {
 /// A task in a conflict, and its holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
-pub struct Holder {
+pub struct ConflictHolder {
     pub plan: String,
     pub task: TaskId,
     pub executor: Executor,
@@ -86,7 +86,7 @@ pub struct Holder {
 pub struct Conflicts {
     #[serde(with = "As::<Seq<(Same, Same)>>")]
     running: Tasks,
-    projects: BTreeMap<String, Project>,
+    projects: BTreeMap<String, ProjectConflicts>,
     /// The number of claims so far.
     n_claims: u64,
     /// Projects whose claims changed since the last call of [`Reactor::emit`].
@@ -96,18 +96,18 @@ pub struct Conflicts {
 }
 
 /// Dispatched tasks that have not ended.
-type Tasks = BTreeMap<TaskRef, Running>;
+type Tasks = BTreeMap<TaskRef, RunningTask>;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Running {
+struct RunningTask {
     project: String,
     writes: bool,
     patterns: Vec<Pattern>,
-    hold: Option<Hold>,
+    hold: Option<TaskClaim>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Hold {
+struct TaskClaim {
     claim: u64,
     executor: Executor,
 }
@@ -120,11 +120,11 @@ struct Ended {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Project {
+struct ProjectConflicts {
     n_conflicts: u64,
     /// The held tasks, by claim.
     held: BTreeMap<u64, TaskRef>,
-    open: BTreeMap<u64, Open>,
+    open: BTreeMap<u64, OpenConflict>,
     /// Claims made since the last call of [`Reactor::emit`].
     begun: Vec<u64>,
     ended: Vec<Ended>,
@@ -132,7 +132,7 @@ struct Project {
 
 /// An unresolved conflict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenConflict {
     newcomer: u64,
     others: BTreeSet<u64>,
     /// The tags of its events.
@@ -199,7 +199,7 @@ impl Reactor for Conflicts {
 
 impl Conflicts {
     /// The unresolved conflicts with their projects, by project and number.
-    pub fn open(&self) -> impl Iterator<Item = (&str, &Open)> {
+    pub fn open(&self) -> impl Iterator<Item = (&str, &OpenConflict)> {
         self.projects.iter().flat_map(|(name, project)| project.open.values().map(move |open| (name.as_str(), open)))
     }
 
@@ -211,7 +211,7 @@ impl Conflicts {
             if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
                 let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
                 let project = project_of(recorded).to_owned();
-                self.running.insert(of(task_id), Running { project, writes, patterns, hold: None });
+                self.running.insert(of(task_id), RunningTask { project, writes, patterns, hold: None });
             }
         } else if let Event::TaskStatusUpdated { task_id, status, .. } = event
             && status != TaskStatus::Running
@@ -231,7 +231,7 @@ impl Conflicts {
         let Some(running) = self.running.get_mut(task) else { return };
         self.n_claims += 1;
         let claim = self.n_claims;
-        running.hold = Some(Hold { claim, executor });
+        running.hold = Some(TaskClaim { claim, executor });
         let project = self.projects.entry(running.project.clone()).or_default();
         project.held.insert(claim, task.clone());
         project.begun.push(claim);
@@ -240,7 +240,7 @@ impl Conflicts {
 
     fn end_hold(&mut self, task: &TaskRef, resolution: &str) {
         let Some(running) = self.running.get_mut(task) else { return };
-        let Some(Hold { claim, .. }) = running.hold.take() else { return };
+        let Some(TaskClaim { claim, .. }) = running.hold.take() else { return };
         let Some(project) = self.projects.get_mut(&running.project) else { return };
         project.held.remove(&claim);
         project.ended.push(Ended { claim, task: task.clone(), resolution: resolution.to_owned() });
@@ -248,7 +248,7 @@ impl Conflicts {
     }
 }
 
-impl Project {
+impl ProjectConflicts {
     fn emit(&mut self, name: &str, running: &Tasks, now: Moment) -> Vec<Emitted<ConflictEvent>> {
         let (ended, begun) = (std::mem::take(&mut self.ended), std::mem::take(&mut self.begun));
         let mut emitted = ended.iter().flat_map(|ended| self.resolve(name, ended)).collect::<Vec<_>>();
@@ -258,7 +258,7 @@ impl Project {
 
     /// Resolves the conflicts that end with the end of a claim.
     fn resolve(&mut self, name: &str, Ended { claim, task, resolution }: &Ended) -> Vec<Emitted<ConflictEvent>> {
-        let is_resolved = |_: &u64, open: &mut Open| {
+        let is_resolved = |_: &u64, open: &mut OpenConflict| {
             open.others.remove(claim);
             open.newcomer == *claim || open.others.is_empty()
         };
@@ -299,7 +299,7 @@ impl Project {
         self.n_conflicts += 1;
         let conflict = self.n_conflicts;
         let event = ConflictEvent::ConflictDetected { conflict, pattern, holders, n_holders };
-        let open = Open { newcomer: claim, others, tags: tags.clone(), detected: event.clone(), since };
+        let open = OpenConflict { newcomer: claim, others, tags: tags.clone(), detected: event.clone(), since };
         self.open.insert(conflict, open);
         Some(Emitted { project: name.to_owned(), event, tags })
     }
@@ -308,7 +308,7 @@ impl Project {
 /// A held task.
 struct Held<'a> {
     task: &'a TaskRef,
-    running: &'a Running,
+    running: &'a RunningTask,
     executor: &'a Executor,
 }
 
@@ -337,10 +337,10 @@ impl<'a> Held<'a> {
         Some((own, theirs, first?))
     }
 
-    fn holder(&self, places: &BTreeSet<usize>) -> Holder {
+    fn holder(&self, places: &BTreeSet<usize>) -> ConflictHolder {
         let patterns = places.iter().map(|place| self.running.patterns[*place].shown().to_owned()).collect();
         let TaskRef { plan, task } = self.task.clone();
-        Holder { plan, task, executor: self.executor.clone(), patterns }
+        ConflictHolder { plan, task, executor: self.executor.clone(), patterns }
     }
 }
 

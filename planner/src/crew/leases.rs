@@ -18,7 +18,7 @@ use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{LeaseCommand, LeaseEvent, MergeRisk, Request, Which};
-pub use super::names::Holder;
+pub use super::names::LeaseHolder;
 pub use super::refusal::{Blocked, By};
 
 use super::CrewError;
@@ -47,7 +47,7 @@ pub const RENEWAL: Duration = Duration::from_secs(60);
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     /// The holder.
-    pub holder: Holder,
+    pub holder: LeaseHolder,
     /// The leased files.
     pub target: Target,
     /// True if it excludes overlapping leases of others.
@@ -92,7 +92,7 @@ pub struct Leases {
     /// The last recorded renewal of each holder.
     renewed: BTreeMap<String, Timestamp>,
     /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
-    refused: BTreeSet<(u64, Holder, Target)>,
+    refused: BTreeSet<(u64, LeaseHolder, Target)>,
     n_leases: u64,
     /// The latest time in any event. An older command is decided as of this time, so that it cannot revive an ended lease.
     latest: Timestamp,
@@ -108,7 +108,7 @@ struct Stored {
     live: BTreeMap<u64, Lease>,
     waiting: VecDeque<(u64, Waiting)>,
     renewed: BTreeMap<String, Timestamp>,
-    refused: BTreeSet<(u64, Holder, Target)>,
+    refused: BTreeSet<(u64, LeaseHolder, Target)>,
     n_leases: u64,
     latest: Timestamp,
     n_waiting: u64,
@@ -188,7 +188,7 @@ impl Leases {
     #[must_use]
     pub fn in_the_way(
         &self,
-        holder: &Holder,
+        holder: &LeaseHolder,
         targets: &[Target],
         writes: bool,
         strict: bool,
@@ -310,7 +310,7 @@ impl Leases {
         match wait_until.filter(|until| *until > now) {
             None => Err(CrewError::Held(blocked)),
             Some(_) if self.waiting.len() >= WAITING_MAX => {
-                let says = format!("{WAITING_MAX} requests wait already (waiting_max): try again later");
+                let says = format!("{WAITING_MAX} requests are already waiting (waiting_max): try again later");
                 Err(CrewError::Full(says))
             }
             Some(until) => Ok(Some(LeaseEvent::LeasesQueued { waiting: self.n_waiting + 1, request, until })),
@@ -519,7 +519,7 @@ fn ended(waiting: Vec<u64>, leases: Vec<u64>, event: impl FnOnce(Vec<u64>) -> Le
 }
 
 fn no_lease(lease: u64) -> CrewError {
-    CrewError::Missing(format!("there is no live lease {lease}"))
+    CrewError::Missing(format!("lease {lease} does not exist or has ended"))
 }
 
 fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64) {
@@ -533,7 +533,7 @@ fn drop_from(index: &mut BTreeMap<String, BTreeSet<u64>>, key: &str, number: u64
 
 /// True if another holder's lease excludes an overlapping one: one of the two is exclusive, and the holder is no
 /// parent.
-fn excludes(holder: &Holder, other: &Holder, one_is_exclusive: bool) -> bool {
+fn excludes(holder: &LeaseHolder, other: &LeaseHolder, one_is_exclusive: bool) -> bool {
     one_is_exclusive && !is_below(&holder.agent, &other.agent)
 }
 

@@ -128,7 +128,7 @@ pub enum MessageCommand {
 /// A message that someone has yet to read or acknowledge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the other fields are those of the message")]
-pub struct Open {
+pub struct OpenMessage {
     pub from: Sender,
     pub subject: String,
     pub importance: Importance,
@@ -143,12 +143,12 @@ pub struct Open {
 /// The open messages of a project.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Messages {
-    open: BTreeMap<Position, Open>,
+    open: BTreeMap<Position, OpenMessage>,
     unread: BTreeMap<String, BTreeSet<Position>>,
     offered: BTreeMap<String, Position>,
     /// The sent message of each event, or `None`, until the event's position is known.
     #[serde(skip)]
-    unplaced: VecDeque<Option<Open>>,
+    unplaced: VecDeque<Option<OpenMessage>>,
 }
 
 impl Snapshot for Messages {
@@ -171,7 +171,7 @@ impl Messages {
 
     /// An open message.
     #[must_use]
-    pub fn get(&self, message: Position) -> Option<&Open> {
+    pub fn get(&self, message: Position) -> Option<&OpenMessage> {
         self.open.get(&message)
     }
 
@@ -181,8 +181,8 @@ impl Messages {
     }
 
     /// Messages whose acknowledgement is overdue.
-    pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = (Position, &Open)> {
-        let is_overdue = move |open: &Open| !open.unacked.is_empty() && open.at.plus(ACK_WITHIN) <= now;
+    pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = (Position, &OpenMessage)> {
+        let is_overdue = move |open: &OpenMessage| !open.unacked.is_empty() && open.at.plus(ACK_WITHIN) <= now;
         self.open.iter().filter(move |(_, open)| is_overdue(open)).map(|(message, open)| (*message, open))
     }
 
@@ -208,7 +208,7 @@ impl Messages {
                         Ok(vec![MessageEvent::MessageAcked { agent, message, note, at: now }])
                     }
                     Some(_) | None => {
-                        Err(CrewError::Missing(format!("message {message} waits for no acknowledgement by you")))
+                        Err(CrewError::Missing(format!("message {message} needs no acknowledgement from you")))
                     }
                 }
             }
@@ -269,7 +269,7 @@ impl Handler for Messages {
         let mut sent = None;
         match event {
             MessageEvent::MessageSent { message, at } => {
-                sent = Some(Open {
+                sent = Some(OpenMessage {
                     from: message.from.clone(),
                     subject: message.subject.clone(),
                     importance: message.importance,

@@ -12,7 +12,7 @@ pub const DEPTH_MAX: usize = 4;
 /// The holder of a lease, or of a request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Holder {
+pub struct LeaseHolder {
     /// The name of the agent in the project.
     pub agent: String,
     /// The worktree that the paths are in: its machine and its path.

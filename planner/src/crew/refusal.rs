@@ -3,7 +3,7 @@
 use crewlog_mq::Timestamp;
 use serde::Serialize;
 
-use super::names::Holder;
+use super::names::LeaseHolder;
 use super::target::Target;
 
 /// The reason for a refusal: one variant for each reaction of the caller. The state is unchanged.
@@ -42,7 +42,7 @@ pub struct Blocked {
     /// The lease or the waiting request that blocks it.
     pub by: By,
     /// Its holder.
-    pub holder: Holder,
+    pub holder: LeaseHolder,
     /// The blocking files.
     pub target: Target,
     /// True if it is exclusive.

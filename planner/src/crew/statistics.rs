@@ -61,16 +61,16 @@ impl Default for Figures {
 /// The statistics projector.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
-    projects: BTreeMap<String, Project>,
+    projects: BTreeMap<String, ProjectStatistics>,
     /// Projects with changes since the last call of [`Reactor::emit`].
     touched: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Project {
+struct ProjectStatistics {
     sums: Sums,
     /// Dispatched tasks that have not ended, by the task's aggregate.
-    tasks: BTreeMap<String, Task>,
+    tasks: BTreeMap<String, TaskRecord>,
     projected: Figures,
     n_ended_since: u64,
     has_ended_plan: bool,
@@ -94,7 +94,7 @@ struct Sums {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Task {
+struct TaskRecord {
     first_claim: Option<Timestamp>,
     executor: Option<String>,
     /// The last claimed dispatch, and the number of claimed dispatches.
@@ -167,7 +167,7 @@ impl Statistics {
     }
 }
 
-impl Project {
+impl ProjectStatistics {
     fn take_of_plan(&mut self, event: &Event, recorded: &Recorded) {
         let plan = &recorded.aggregate_id;
         if let Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = event
@@ -219,14 +219,14 @@ impl Project {
     }
 }
 
-impl Task {
+impl TaskRecord {
     fn let_go(&mut self, sums: &mut Sums) {
         sums.active -= u64::from(std::mem::take(&mut self.is_held));
     }
 }
 
 impl Sums {
-    fn end(&mut self, task: &Task, status: TaskStatus, now: Timestamp) {
+    fn end(&mut self, task: &TaskRecord, status: TaskStatus, now: Timestamp) {
         match status {
             TaskStatus::Completed => {
                 self.completed += 1;

@@ -30,7 +30,7 @@ pub enum TargetError {
     Empty,
     #[error("{path:?} has a control character")]
     Control { path: String },
-    #[error("{path} is outside the repository: name a path in it, from its root")]
+    #[error("{path} is outside the repository: use a path relative to its root")]
     Outside { path: String },
     #[error("{path} is the whole repository: name the files or folders that you change")]
     TooBroad { path: String },

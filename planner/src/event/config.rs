@@ -14,7 +14,7 @@ pub struct PlannerConfig {
     /// The instruction at the start of each prompt.
     pub system_prompt: String,
     /// Selects the details that compaction keeps.
-    pub profile: Profile,
+    pub profile: ExcerptProfile,
     /// The most tokens of a prompt, the task and its context together.
     pub token_budget: usize,
     /// The most characters of an error that the plan keeps.
@@ -191,7 +191,7 @@ pub enum Summaries {
 /// Selects the details that compaction keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Profile {
+pub enum ExcerptProfile {
     /// Paths, signatures, errors.
     #[default]
     Coding,
@@ -203,7 +203,7 @@ impl Default for PlannerConfig {
     fn default() -> Self {
         Self {
             system_prompt: String::new(),
-            profile: Profile::Coding,
+            profile: ExcerptProfile::Coding,
             token_budget: 8_000,
             error_char_limit: 2_000,
             parallelism: 4,

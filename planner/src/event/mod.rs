@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
-pub use config::{Budget, Order, PlanFile, PlannerConfig, Profile, Summaries, Usage, money};
+pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Summaries, Usage, money};
 pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
 
 /// The stream of all plans; a plan's aggregate is its id.

@@ -34,14 +34,14 @@ pub enum AnswerError {
     #[error("the argument {1:?} of task {0} is not in the text; copy one that is, or leave it out")]
     InventedArgument(String, String),
     /// A step with settings has no matching task in the answer.
-    #[error("the text has settings for the step {0:?}, and no task of the answer is that step; add it")]
+    #[error("the text has settings for the step {0:?}, but no task matches it; add that task")]
     LostStep(String),
 }
 
 /// Reads one JSON object; white space and a Markdown fence around it do not count.
 pub(super) fn read<T: DeserializeOwned>(answer: &str) -> Result<T, AnswerError> {
     serde_json::from_str(without_fence(answer)).map_err(|error| {
-        let reason = if error.is_data() { "the JSON is not of the form asked for" } else { "it is not JSON" };
+        let reason = if error.is_data() { "the JSON does not follow the schema" } else { "it is not JSON" };
         AnswerError::Form(format!("{reason}: {error}"))
     })
 }

@@ -6,7 +6,7 @@ use crewlog_mq::{Event as MqEvent, Handler};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::request::Request;
+use super::request::ModelRequest;
 use crate::event::Usage;
 use crate::recorded::RestoreError;
 
@@ -50,16 +50,16 @@ pub enum Fault {
 #[expect(missing_docs, reason = "names and types say what the fields hold")]
 pub enum CallEvent {
     /// The request was sent.
-    ModelAsked { request: String, asked: Box<Request> },
+    ModelAsked { request: String, asked: Box<ModelRequest> },
     /// The answer arrived.
-    ModelAnswered { request: String, answer: Answer },
+    ModelAnswered { request: String, answer: ModelAnswer },
     /// There is no answer, or it was refused.
     ModelFailed { request: String, class: Fault, error: String },
 }
 
 /// An answer of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Answer {
+pub struct ModelAnswer {
     /// The text as received.
     pub text: String,
     /// Tokens, cost and time; the cost is 0 without prices.
@@ -97,32 +97,32 @@ impl MqEvent for CallEvent {}
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
     /// There is no request with this hash.
-    #[error("the request {0} was never asked")]
+    #[error("the request {0} is unknown")]
     NotAsked(String),
     /// The plan has too many requests.
-    #[error("the plan has made {CALLS_MAX} different requests to models, the most that are allowed")]
+    #[error("the plan has made {CALLS_MAX} requests to models, the maximum")]
     CallsMax,
 }
 
 /// The requests of a plan to models, by their hashes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelCalls {
-    calls: BTreeMap<String, Outcome>,
+    calls: BTreeMap<String, CallState>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
+enum CallState {
     Open,
-    Answered(Answer),
+    Answered(ModelAnswer),
     Failed,
 }
 
 impl ModelCalls {
     /// The answer to a request, if there is one.
-    pub fn answer(&self, hash: &str) -> Option<&Answer> {
+    pub fn answer(&self, hash: &str) -> Option<&ModelAnswer> {
         match self.calls.get(hash)? {
-            Outcome::Answered(answer) => Some(answer),
-            Outcome::Open | Outcome::Failed => None,
+            CallState::Answered(answer) => Some(answer),
+            CallState::Open | CallState::Failed => None,
         }
     }
 }
@@ -135,18 +135,18 @@ impl Handler for ModelCalls {
     fn process(&mut self, event: CallEvent) -> Result<Vec<CallEvent>, CallError> {
         let is_new = match (&event, self.calls.get(event.request())) {
             (CallEvent::ModelAsked { .. }, None) if self.calls.len() >= CALLS_MAX => return Err(CallError::CallsMax),
-            (CallEvent::ModelAsked { .. }, None | Some(Outcome::Failed)) => true,
+            (CallEvent::ModelAsked { .. }, None | Some(CallState::Failed)) => true,
             // A request that was open at a crash stays open.
-            (CallEvent::ModelAsked { .. }, Some(Outcome::Open | Outcome::Answered(_))) => false,
+            (CallEvent::ModelAsked { .. }, Some(CallState::Open | CallState::Answered(_))) => false,
             (CallEvent::ModelAnswered { request, .. } | CallEvent::ModelFailed { request, .. }, None) => {
                 return Err(CallError::NotAsked(request.clone()));
             }
             // The first answer counts.
-            (CallEvent::ModelAnswered { .. }, Some(Outcome::Answered(_))) => false,
-            (CallEvent::ModelFailed { class, .. }, Some(Outcome::Answered(_))) => *class == Fault::NotUnderstood,
+            (CallEvent::ModelAnswered { .. }, Some(CallState::Answered(_))) => false,
+            (CallEvent::ModelFailed { class, .. }, Some(CallState::Answered(_))) => *class == Fault::NotUnderstood,
             (
                 CallEvent::ModelAnswered { .. } | CallEvent::ModelFailed { .. },
-                Some(Outcome::Open | Outcome::Failed),
+                Some(CallState::Open | CallState::Failed),
             ) => true,
         };
         if is_new {
@@ -157,11 +157,11 @@ impl Handler for ModelCalls {
 
     fn apply(&mut self, event: &CallEvent) {
         let outcome = match event {
-            CallEvent::ModelAsked { .. } => Outcome::Open,
-            CallEvent::ModelAnswered { answer, .. } => Outcome::Answered(answer.clone()),
+            CallEvent::ModelAsked { .. } => CallState::Open,
+            CallEvent::ModelAnswered { answer, .. } => CallState::Answered(answer.clone()),
             // A refused answer stays the answer.
             CallEvent::ModelFailed { request, .. } if self.answer(request).is_some() => return,
-            CallEvent::ModelFailed { .. } => Outcome::Failed,
+            CallEvent::ModelFailed { .. } => CallState::Failed,
         };
         self.calls.insert(event.request().to_owned(), outcome);
     }

@@ -1,6 +1,6 @@
 //! Planning by a model: its requests, the form of its answers, and their validation.
 //!
-//! Nothing here calls a model: an executor sends the request ([`Request`]) and hands in the answer.
+//! Nothing here calls a model: an executor sends the request ([`ModelRequest`]) and hands in the answer.
 
 mod advice;
 mod agents;
@@ -14,7 +14,9 @@ mod summaries;
 pub use advice::{advice_request, read_advice};
 pub use agents::{agent_plan_request, read_agent_plan};
 pub use answer::AnswerError;
-pub use calls::{Answer, CALLS_MAX, CallError, CallEvent, Fault, ModelCalls, STREAM, request_tag};
+pub use calls::{CALLS_MAX, CallError, CallEvent, Fault, ModelAnswer, ModelCalls, STREAM, request_tag};
 pub use plan::{Proposed, plan_request, read_plan};
-pub use request::{Message, ModelParameters, PROMPT_BYTES_MAX, Purpose, Request, Role, TooLong, repair};
+pub use request::{
+    MessageRole, ModelMessage, ModelParameters, ModelRequest, PROMPT_BYTES_MAX, RequestPurpose, TooLong, repair,
+};
 pub use summaries::{read_summary, summary_request};

@@ -10,7 +10,7 @@ const ANSWER_QUOTED_BYTES_MAX: usize = 32_000;
 
 /// The purpose of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Purpose {
+pub enum RequestPurpose {
     /// A plan of a text.
     Plan,
     /// The kinds and dependencies of tasks.
@@ -24,7 +24,7 @@ pub enum Purpose {
 /// The sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum MessageRole {
     /// The program that asks.
     User,
     /// The model.
@@ -33,9 +33,9 @@ pub enum Role {
 
 /// One message of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Message {
+pub struct ModelMessage {
     /// The sender.
-    pub role: Role,
+    pub role: MessageRole,
     /// The text.
     pub text: String,
 }
@@ -55,31 +55,31 @@ pub struct ModelParameters {
 /// A request. Equal requests are equal bytes as JSON, so that their hash finds the answer in the log.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Request {
+pub struct ModelRequest {
     /// The purpose of the answer.
-    pub purpose: Purpose,
+    pub purpose: RequestPurpose,
     /// The model and its parameters.
     pub parameters: ModelParameters,
     /// The system prompt.
     pub system: String,
     /// In order; the last is of the user.
-    pub messages: Vec<Message>,
+    pub messages: Vec<ModelMessage>,
     /// The JSON schema of the answer; none where the answer is prose.
     pub schema: Option<String>,
 }
 
 /// A request with more bytes than a model is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0} bytes are more than {PROMPT_BYTES_MAX}, the most that a model is asked at once; split the text")]
+#[error("the prompt has {0} bytes, over the maximum of {PROMPT_BYTES_MAX}; split the text")]
 pub struct TooLong(pub usize);
 
-impl Request {
+impl ModelRequest {
     /// A request with one message.
     ///
     /// # Errors
     /// [`TooLong`] when both are longer than [`PROMPT_BYTES_MAX`].
     pub fn new(
-        purpose: Purpose,
+        purpose: RequestPurpose,
         parameters: &ModelParameters,
         system: impl Into<String>,
         message: impl Into<String>,
@@ -90,22 +90,21 @@ impl Request {
         if n_bytes > PROMPT_BYTES_MAX {
             return Err(TooLong(n_bytes));
         }
-        let messages = vec![Message { role: Role::User, text }];
+        let messages = vec![ModelMessage { role: MessageRole::User, text }];
         Ok(Self { purpose, parameters: parameters.clone(), system, messages, schema: schema.map(sorted) })
     }
 }
 
 /// The repair turn: the same request with the refused answer and the reason.
-pub fn repair(request: &Request, answer: &str, error: &str) -> Request {
+pub fn repair(request: &ModelRequest, answer: &str, error: &str) -> ModelRequest {
     let mut again = request.clone();
     let cut = answer.floor_char_boundary(ANSWER_QUOTED_BYTES_MAX);
     let refused = if answer.trim().is_empty() { "(nothing)" } else { &answer[..cut] };
-    again.messages.push(Message { role: Role::Assistant, text: refused.to_owned() });
+    again.messages.push(ModelMessage { role: MessageRole::Assistant, text: refused.to_owned() });
     let text = format!(
-        "That answer was refused: {error}.\nAnswer the whole question again, with that mended. Write one JSON object by the \
-         schema and nothing else."
+        "That answer was refused: {error}.\nSend the complete corrected JSON object. It must follow the schema; write nothing else."
     );
-    again.messages.push(Message { role: Role::User, text });
+    again.messages.push(ModelMessage { role: MessageRole::User, text });
     again
 }
 

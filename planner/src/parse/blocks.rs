@@ -158,7 +158,7 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
     let start = front_matter(text);
     let repaired = repair(&text[start..], start);
     let mut builder =
-        Builder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: BlockState::default() };
+        BlockBuilder { repaired: &repaired, blocks: Vec::new(), items: Vec::new(), state: BlockState::default() };
     if start > BYTE_ORDER_MARK.len_utf8() {
         builder.add(Kind::Other, Span { start: 0, end: text[..start].trim_end().len() });
     }
@@ -188,7 +188,7 @@ fn is_bold_step(source: &str) -> bool {
     bold.is_some_and(|bold| !bold.contains(['*', '_']) && after(bold, "step").is_some() && name_at(bold).is_some())
 }
 
-struct Builder<'a> {
+struct BlockBuilder<'a> {
     repaired: &'a Repaired,
     blocks: Vec<Block>,
     /// The open items.
@@ -212,7 +212,7 @@ struct BlockState {
     end: usize,
 }
 
-impl Builder<'_> {
+impl BlockBuilder<'_> {
     fn span(&self, range: &Range<usize>) -> Span {
         let end = range.start + self.repaired.text[range.clone()].trim_end().len();
         let start = self.repaired.in_file(range.start);

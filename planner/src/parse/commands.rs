@@ -110,7 +110,7 @@ fn of_code(
         .or_else(|| when(says_more, "its step says more than to run it", SAY))
         .or_else(|| because(denied(around), SAY))
         .or_else(|| because(limited(&masked[sentence.clone()]).map(says), SAY))
-        .or_else(|| when(!may_follow(after_it), "more follows it than where it runs", SAY))
+        .or_else(|| when(!may_follow(after_it), "other text follows it", SAY))
         .or_else(|| when(inline.codes.iter().any(is_other), "its step has more than one piece of code", SPLIT))
         .or_else(|| because(placeholder(command), FILL))
         .unwrap_or_else(|| Verdict::Runs { command: command.to_owned(), form })
@@ -224,7 +224,7 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
     let command = match prompted(code) {
         None if !is_shell => return Verdict::Mentioned,
         None if name == "console" => {
-            return withheld("no line of it begins with `$ `", "write `$ ` before each command");
+            return withheld("none of its lines begins with `$ `", "write `$ ` before each command");
         }
         None => code.trim_end().to_owned(),
         Some((_, false)) => return withheld("it shows output too", "leave only the commands in it"),
@@ -245,7 +245,7 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
     because(around.barred, SAY)
         .or_else(|| when(name.len() < language.trim().len(), "its first line says more than the language", MARK))
         .or_else(|| when(sentences(&masked).iter().skip(1).any(says_more), "its step says more than to run it", SAY))
-        .or_else(|| when(!is_closed, "it has no end", "close the fence"))
+        .or_else(|| when(!is_closed, "the fence is not closed", "close the fence"))
         .or_else(|| when(!fence.is_last, "it is not the last thing below its step", MARK))
         .or_else(|| because(denied(around), SAY))
         .or_else(|| because(limited(&masked).or_else(|| limited(&before)).map(says), SAY))

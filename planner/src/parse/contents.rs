@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::blocks::{Block, Inline, Kind};
 use super::commands::{Around, Fence, judge, language_of};
-use super::finder::{Draft, Finder, Marker, Section};
+use super::finder::{Finder, Marker, Section, StepDraft};
 use super::line::{dependency_line, verb_of};
 use super::tree::{Format, Part, Reference, Tree, Verdict, When};
 use super::words::{DEPENDS, after_any, first_word, is_one_of, kind_of};
@@ -64,22 +64,22 @@ impl Finder<'_> {
     }
 
     /// The reason why no code of a step runs.
-    fn barred(&self, blocks: &[Block], node: usize, draft: &Draft) -> Option<&'static str> {
+    fn barred(&self, blocks: &[Block], node: usize, draft: &StepDraft) -> Option<&'static str> {
         let made = &self.tree.nodes[node];
         let mut around = std::iter::successors(Some(made), |node| Some(&self.tree.nodes[node.parent?]));
         let section = draft.section.map(|section| &self.sections[section]);
         let reasons = [
             (made.task.mark == Mark::Done, "its step is done"),
             (around.any(|node| node.task.mark == Mark::Cancelled), "its step was cancelled"),
-            (made.is_group, "its step has parts"),
+            (made.is_group, "its step has substeps"),
             (made.task.kind == NodeKind::Clarification, "its step is a question"),
             (section.is_some_and(|section| section.is_out || section.has_no_commands), "its section has no commands"),
             (draft.is_followed, "a paragraph follows its list"),
             (draft.line.text.contains("~~"), "its step is struck out in part"),
-            (self.is_denied, "the title denies it"),
+            (self.is_denied, "the title forbids it"),
             (
                 draft.below.iter().any(|place| says_over(text_of(&blocks[*place], self.text))),
-                "a note says that it is over",
+                "a note says that it has ended",
             ),
             (self.doubtful.contains(&draft.section), "not every sentence around it is a step"),
         ];
@@ -87,8 +87,8 @@ impl Finder<'_> {
     }
 
     /// The command of a step, and its fence if it is one; warnings for code that does not run.
-    fn command(&mut self, blocks: &[Block], node: usize, draft: &Draft) -> Option<(String, Option<usize>)> {
-        let Draft { below, section, .. } = draft;
+    fn command(&mut self, blocks: &[Block], node: usize, draft: &StepDraft) -> Option<(String, Option<usize>)> {
+        let StepDraft { below, section, .. } = draft;
         let line = draft.command.as_ref().unwrap_or(&draft.line);
         // Another cell of the same row may forbid the command.
         let row = draft.command.as_ref().map(|_| draft.line.text.as_str());
@@ -168,7 +168,7 @@ impl Finder<'_> {
         let is_done = made.task.mark == Mark::Done;
         let list = after_any(block.inline.text.trim(), &DEPENDS).and_then(|rest| rest.trim_start().strip_prefix(':'));
         if list.is_some_and(|list| !is_one_of(list.trim(), &["", "none", "nothing", "-"])) {
-            let message = "crewlog does not understand these dependencies and leaves them as a note";
+            let message = "crewlog does not understand these dependencies and keeps them as a note";
             self.warn(section, "depends", block.span.start, message, "write the names with commas between them");
         }
         let verdicts = judge(&block.inline, &[], &Around { barred: Some("it is in a note"), ..Around::default() });

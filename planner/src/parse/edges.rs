@@ -25,13 +25,13 @@ pub(super) fn connect(
     options: ReadOptions<'_>,
     named: Option<Named<'_>>,
 ) -> Result<Added, InvalidPlan> {
-    let mut builder = Builder::new(&mut tree, text, named)?;
+    let mut builder = TaskBuilder::new(&mut tree, text, named)?;
     settle(&mut tree);
     builder.name(&mut tree);
     builder.resolve(&tree)?;
     builder.order(&tree);
     InvalidPlan::check_limit("dependencies", builder.n_edges, EDGES_MAX)?;
-    let Builder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
+    let TaskBuilder { mut edges, ids, outer, mut conditions, nodes, .. } = builder;
     for own in &mut edges {
         own.retain(|one| one.strength == Strength::Hard || !options.parallel);
     }
@@ -117,7 +117,7 @@ pub(super) fn settle(tree: &mut Tree) {
 }
 
 #[derive(Default)]
-struct Builder<'a> {
+struct TaskBuilder<'a> {
     text: &'a str,
     named: Option<Named<'a>>,
     /// By node: its number, unless it is a group.
@@ -147,7 +147,7 @@ struct Builder<'a> {
 /// The steps that the next one depends on.
 type Front = BTreeMap<usize, Strength>;
 
-impl<'a> Builder<'a> {
+impl<'a> TaskBuilder<'a> {
     /// Numbers the steps; a group without steps becomes a step.
     fn new(tree: &mut Tree, text: &'a str, named: Option<Named<'a>>) -> Result<Self, InvalidPlan> {
         let n_nodes = tree.nodes.len();
@@ -238,7 +238,7 @@ impl<'a> Builder<'a> {
         });
         let (shown, at) = (listed(&shown.collect::<Vec<_>>(), "; "), tree.nodes[first[1]].at);
         let help = "these steps are called by their group and place, such as Deploy/2; write each name once to use it";
-        tree.warn(at, format!("a name is written more than once: {shown}"), help);
+        tree.warn(at, format!("duplicate names: {shown}"), help);
     }
 
     /// Resolves written dependencies to tasks.

@@ -52,7 +52,7 @@ pub(super) struct Section {
 
 /// A step under construction.
 #[derive(Default)]
-pub(super) struct Draft {
+pub(super) struct StepDraft {
     /// The block of its line.
     pub block: Option<usize>,
     pub line: Inline,
@@ -75,7 +75,7 @@ pub(super) struct Finder<'a> {
     pub format: Format,
     pub blocks: Vec<Block>,
     pub tree: Tree,
-    pub drafts: Vec<Draft>,
+    pub drafts: Vec<StepDraft>,
     pub sections: Vec<Section>,
     /// By block: its innermost section.
     pub section_of: Vec<Option<usize>>,
@@ -165,13 +165,13 @@ impl Finder<'_> {
         }
         let step = self.tree.nodes.len();
         self.tree.nodes.push(node);
-        self.drafts.push(Draft { block, line, section: self.section, ..Draft::default() });
+        self.drafts.push(StepDraft { block, line, section: self.section, ..StepDraft::default() });
         if let Some(line) = question {
             let default_answer = self.tree.nodes[step].task.default_answer.take();
             let task = TaskPlan { kind: NodeKind::Clarification, default_answer, ..TaskPlan::default() };
             self.tree.nodes.push(Node { parent, asked_before: true, at: line.at(0), task, ..Node::default() });
             let span = Some(line.span());
-            self.drafts.push(Draft { line, span, section: self.section, ..Draft::default() });
+            self.drafts.push(StepDraft { line, span, section: self.section, ..StepDraft::default() });
         }
         step
     }

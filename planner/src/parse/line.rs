@@ -59,8 +59,8 @@ impl Line<'_> {
             ('-', _) => Mark::Cancelled,
             _unknown => {
                 self.node.state = None;
-                let help = "write [ ], [x], [~] or [-]; else a person has to resume the step";
-                self.tree.warn(at, "crewlog does not know this sign in a box", help);
+                let help = "write [ ], [x], [~] or [-]; until then a person has to resume the step";
+                self.tree.warn(at, "unknown character in a box", help);
                 Mark::Deferred
             }
         };
@@ -105,8 +105,8 @@ impl Line<'_> {
                     after_any(inside, &["after", "needs"]).is_some_and(|it| it.contains(|c: char| c.is_ascii_digit()));
                 let is_setting = after_any(inside, &["rerun:", "on-failure", "depends on", "blocked by"]).is_some();
                 if is_needed || is_setting || after_any(inside, &SETTINGS).is_some() {
-                    let help = "write it as the page of the format does, such as (retry 2) or (depends on T001)";
-                    let message = "crewlog does not understand these brackets and leaves them as text";
+                    let help = "use a documented form, such as (retry 2) or (depends on T001)";
+                    let message = "crewlog does not understand these brackets and keeps them as text";
                     self.tree.warn(at, message, help);
                 }
                 from = open + 1;

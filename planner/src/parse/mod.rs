@@ -68,7 +68,7 @@ fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> 
     };
     if canonical::is_marked(text) {
         let help = "correct the fields, or remove the comment in its first line";
-        tree.warn(0, "this is not the form of an exported plan any more; it is read as plain Markdown", help);
+        tree.warn(0, "this is no longer a valid exported plan; it is read as plain Markdown", help);
     }
     edges::connect(tree, text, options, named)
 }

@@ -126,12 +126,8 @@ pub(super) fn table(finder: &mut Finder<'_>, place: usize) {
             Some("cancelled") => Some(Mark::Cancelled),
             None | Some("open" | "todo" | "pending") => None,
             Some(_) => {
-                let help = "write done, in progress, cancelled or open; else a person has to resume the step";
-                finder.tree.warn(
-                    cell("status").map_or(0, |cell| cell.at(0)),
-                    "crewlog does not know this status",
-                    help,
-                );
+                let help = "write done, in progress, cancelled or open; until then a person has to resume the step";
+                finder.tree.warn(cell("status").map_or(0, |cell| cell.at(0)), "unknown status", help);
                 Some(Mark::Deferred)
             }
         };

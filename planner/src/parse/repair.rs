@@ -16,11 +16,11 @@ pub(super) const DEPTH_MAX: usize = 32;
 #[derive(Default)]
 pub(super) struct Repaired {
     pub text: String,
-    lines: Vec<Line>,
+    lines: Vec<RepairedLine>,
 }
 
 /// A line: its start, the start of its unchanged rest here and in the file, and its first visible byte in the file.
-struct Line {
+struct RepairedLine {
     start: usize,
     rest: usize,
     rest_in_file: usize,
@@ -40,13 +40,13 @@ impl Repaired {
         line.rest_in_file + at.saturating_sub(line.rest)
     }
 
-    fn line(&self, at: usize) -> Option<&Line> {
+    fn line(&self, at: usize) -> Option<&RepairedLine> {
         self.lines[..self.lines.partition_point(|line| line.start <= at)].last()
     }
 }
 
 /// An open item: its column in the file, and the columns of its text in the file and after repair.
-struct Open {
+struct OpenItem {
     column: usize,
     text_column: usize,
     new_text_column: usize,
@@ -55,7 +55,7 @@ struct Open {
 #[derive(Default)]
 struct Repairer<'a> {
     repaired: Repaired,
-    open: Vec<Open>,
+    open: Vec<OpenItem>,
     /// The sign and the length of an open fence, and the columns by which it moved.
     fence: Option<(u8, usize, isize)>,
     in_comment: bool,
@@ -137,7 +137,7 @@ impl Repairer<'_> {
         let spaces = body.len() - body.trim_start_matches(' ').len();
         let text_column = column + length + spaces;
         let new_text_column = new_column + sign.len() + 1;
-        self.open.push(Open { column, text_column, new_text_column });
+        self.open.push(OpenItem { column, text_column, new_text_column });
         self.put(self.visible + length + spaces, new_column, &format!("{sign} "));
     }
 
@@ -149,7 +149,7 @@ impl Repairer<'_> {
         let rest = self.repaired.text.len();
         self.repaired.text.push_str(&self.line[from..]);
         let (rest_in_file, visible_in_file) = (self.at + from, self.at + self.visible);
-        self.repaired.lines.push(Line { start, rest, rest_in_file, visible_in_file });
+        self.repaired.lines.push(RepairedLine { start, rest, rest_in_file, visible_in_file });
     }
 }
 

@@ -38,7 +38,7 @@ impl Finder<'_> {
             self.section_of.push(section);
             self.note_acceptance(place);
             if matches!(self.blocks[place].kind, Kind::Item(_)) && is_near_box(&self.blocks[place].inline.text) {
-                let help = "write one character between the brackets and a space after them: [ ] or [x]";
+                let help = "write a box with one character, followed by a space: [ ] or [x]";
                 self.warn(section, "box", self.blocks[place].span.start, "this is not a box", help);
             }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
@@ -203,7 +203,7 @@ impl Finder<'_> {
             && dependency_line(inline, &self.headings).is_none();
         if is_step && text.len() < 40 && without_name(text[sign.map_or(0, |(_, length)| length)..].trim()).is_empty() {
             self.tree.parts.push((span, Part::LeftOut));
-            self.tree.warn(span.start, "this step says nothing and is left out", "write what is to be done");
+            self.tree.warn(span.start, "this step has no text and is left out", "describe the work");
             return;
         }
         if !is_step {

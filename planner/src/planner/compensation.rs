@@ -38,7 +38,7 @@ impl Planner {
             }
         });
         let word = if outcome == Outcome::Cancelled { "was cancelled" } else { "failed" };
-        let reason = format!("the plan {word}, and is undone");
+        let reason = format!("the plan {word}; undoing it");
         let amended = Event::TasksAmended { tasks: tasks.collect(), reason, source: None };
         // A cancelled plan is undone at once, even if a person had paused it.
         let resumed = (self.state.phase == Phase::Paused).then_some(Event::PlanResumed {});

@@ -75,10 +75,10 @@ pub(super) fn change_by_mark(task: &TaskPlan) -> Option<Event> {
     match task.mark {
         Mark::Open => None,
         Mark::InProgress => Some(paused("in progress when the plan was read")),
-        Mark::Deferred => Some(paused("put off when the plan was read")),
+        Mark::Deferred => Some(paused("deferred when the plan was read")),
         Mark::Done => Some(end(task.id, TaskStatus::Completed, Some("done before the plan began".into()), None, true)),
         Mark::Cancelled => {
-            let reason = "given up before the plan began".into();
+            let reason = "cancelled before the plan began".into();
             Some(end(task.id, TaskStatus::Cancelled, None, Some(reason), true))
         }
     }

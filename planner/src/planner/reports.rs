@@ -47,7 +47,7 @@ impl Planner {
         }
         let error = format!(
             "its executor asks again after {QUESTIONS_OF_TASK_MAX} questions, and questions_of_task_max is \
-             {QUESTIONS_OF_TASK_MAX}: say in the task what has to be known"
+             {QUESTIONS_OF_TASK_MAX}: add the missing facts to the task"
         );
         self.fail(task, error, FailureClass::Task)
     }
@@ -83,7 +83,7 @@ impl Planner {
         }
         if class == FailureClass::OutcomeUnknown {
             // Even in a paused or stopped plan: asking starts nothing, and only a person knows if the work was done.
-            let said = format!("It is not known whether task {} did its work", task.plan.name());
+            let said = format!("It is unknown whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
         let status = if class == FailureClass::TimedOut { TaskStatus::TimedOut } else { TaskStatus::Failed };
@@ -197,7 +197,7 @@ impl Planner {
                         return Ok(vec![end(task.plan.id, TaskStatus::Planned, None, task.error.clone(), false)]);
                     }
                     "done" => {
-                        let result = Some("said to be done by a person".to_owned());
+                        let result = Some("a person answered that it is done".to_owned());
                         return Ok(vec![end(task.plan.id, TaskStatus::Completed, result, None, true)]);
                     }
                     "skip" => FailurePolicy::SkipDependants,

@@ -24,7 +24,7 @@ const DECISION_CHARS_MIN: usize = 40;
 /// The beginning of the line of a decision.
 const DECIDED: &str = "Decided in ";
 /// The text around the number of omitted lines.
-const OMITTED: (&str, &str) = ("(", " earlier lines are left out)");
+const OMITTED: (&str, &str) = ("(", " earlier lines are omitted)");
 
 /// The history as text: the summary, then a line for each end and each answer since.
 pub fn history(state: &PlannerState) -> String {

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::event::{Profile, Purpose};
+use crate::event::{ExcerptProfile, Purpose};
 use crate::paths::file_ref;
 use crate::state::{PlannerState, Question};
 use crate::text::{fits, n_chars, prefix, truncate};
@@ -32,7 +32,7 @@ pub enum Content {
     /// An error: types, paths and line numbers.
     Error,
     /// The result of a task.
-    Result(Profile),
+    Result(ExcerptProfile),
 }
 
 /// A text of at most `chars_max` characters: the text itself, or its most relevant lines in their order. A repeated line
@@ -122,13 +122,13 @@ enum Relevance {
     Highest,
 }
 
-struct Line<'t> {
+struct RankedLine<'t> {
     text: &'t str,
     relevance: Relevance,
     count: usize,
 }
 
-impl std::fmt::Display for Line<'_> {
+impl std::fmt::Display for RankedLine<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.text)?;
         if self.count > 1 { write!(f, " ({} times)", self.count) } else { Ok(()) }
@@ -136,8 +136,8 @@ impl std::fmt::Display for Line<'_> {
 }
 
 /// The lines of a text, each once.
-fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
-    let mut lines: Vec<Line<'_>> = Vec::new();
+fn distinct(text: &str, content: Content) -> Vec<RankedLine<'_>> {
+    let mut lines: Vec<RankedLine<'_>> = Vec::new();
     let mut known: HashMap<String, usize> = HashMap::new();
     let (mut is_in_stack, mut is_in_code) = (false, false);
     for raw in text.lines() {
@@ -160,7 +160,7 @@ fn distinct(text: &str, content: Content) -> Vec<Line<'_>> {
         is_in_stack = is_frame || (is_in_stack && (raw.starts_with("    ") || raw.starts_with('\t')));
         let place = *known.entry(pattern_of(shown)).or_insert(lines.len());
         if place == lines.len() {
-            lines.push(Line { text: if content == Content::Error { shown } else { line }, relevance, count: 0 });
+            lines.push(RankedLine { text: if content == Content::Error { shown } else { line }, relevance, count: 0 });
         }
         lines[place].count += 1;
     }
@@ -186,10 +186,10 @@ fn of_error(line: &str) -> Relevance {
     }
 }
 
-fn of_result(line: &str, profile: Profile) -> Relevance {
+fn of_result(line: &str, profile: ExcerptProfile) -> Relevance {
     let is_kept = match profile {
-        Profile::Coding => has_path(line) || SIGNATURE.is_match(line) || ERROR.is_match(line),
-        Profile::Analysis => FINDING.is_match(line) || FIGURE.is_match(line),
+        ExcerptProfile::Coding => has_path(line) || SIGNATURE.is_match(line) || ERROR.is_match(line),
+        ExcerptProfile::Analysis => FINDING.is_match(line) || FIGURE.is_match(line),
     };
     match (is_kept, line.starts_with('#') || line.ends_with(':')) {
         (true, _) => Relevance::Highest,

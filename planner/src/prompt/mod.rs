@@ -41,7 +41,7 @@ pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     let places = state.answers_for(state.index(task.plan.id)?);
     let answers = state.answered(&places);
     let answered = answers.iter().map(|answered| format!("{}\n  -> {}", answered.question, answered.answer));
-    let (head, answered, reply) = (head(state, task), list("Answers that people gave", answered), reply::section());
+    let (head, answered, reply) = (head(state, task), list("Answers from people", answered), reply::section());
     let fixed = [&head, &answered, &reply].into_iter().map(|text| n_chars(text)).sum::<usize>();
     let mut left = state.config.token_budget.saturating_mul(CHARS_PER_TOKEN).saturating_sub(fixed);
     let attempts = attempts_section(task, left / 3);
@@ -79,8 +79,8 @@ fn head(state: &PlannerState, task: &Task) -> String {
 
 /// The errors of earlier attempts, the newest if not all fit.
 fn attempts_section(task: &Task, room: usize) -> String {
-    const LEFT_OUT: &str = "(earlier attempts are left out)";
-    let frame = n_chars(&section("What was tried before")) + n_chars(LEFT_OUT) + "- \n".len();
+    const LEFT_OUT: &str = "(older attempts are omitted)";
+    let frame = n_chars(&section("Earlier attempts")) + n_chars(LEFT_OUT) + "- \n".len();
     let Some(room) = room.checked_sub(frame) else { return String::new() };
     let known = &task.failed_attempts;
     let shown = &known[known.len() - known.len().min(room / OUTPUT_CHARS_MIN)..];
@@ -99,7 +99,7 @@ fn attempts_section(task: &Task, room: usize) -> String {
     let lines = lines.map(|(attempt, heading)| heading + &excerpt(&attempt.error, limit, Content::Error));
     let is_all = shown.len() == known.len() && known.len() < FAILED_ATTEMPTS_MAX;
     let left_out = (!shown.is_empty() && !is_all).then(|| LEFT_OUT.to_owned());
-    list("What was tried before", left_out.into_iter().chain(lines))
+    list("Earlier attempts", left_out.into_iter().chain(lines))
 }
 
 /// The results of direct dependencies, and their tasks: the last ones that fit into `room`, short ones whole, long ones
@@ -132,7 +132,7 @@ fn results_section<'a>(
 }
 
 /// A part of the plan's section.
-struct Part {
+struct PromptPart {
     title: &'static str,
     lines: Vec<String>,
     /// The number of lines that are only counted.
@@ -160,22 +160,22 @@ fn plan_section(state: &PlannerState, task: &Task, told: &BTreeSet<String>, room
     let done = compaction::lines(state).into_iter().filter(|line| !told.contains(line)).collect();
     let (tasks, n_more_tasks) = open_tasks(state, task);
     let (questions, n_more_questions) = open_questions(state);
-    let part = |title, lines, n_more, overflow| Part { title, lines, n_more, overflow };
+    let part = |title, lines, n_more, overflow| PromptPart { title, lines, n_more, overflow };
     let parts = [
         part("", about, 0, Overflow::Truncate),
         part("Done and decided so far:\n", done, 0, Overflow::KeepNewest),
-        part("Still to be done, and not by you:\n", tasks, n_more_tasks, Overflow::KeepFirst),
-        part("Not answered yet:\n", questions, n_more_questions, Overflow::KeepFirst),
+        part("Other open tasks (not yours):\n", tasks, n_more_tasks, Overflow::KeepFirst),
+        part("Open questions:\n", questions, n_more_questions, Overflow::KeepFirst),
     ];
     let parts = parts.into_iter().filter(|part| !part.lines.is_empty()).collect::<Vec<_>>();
     let titles = parts.iter().map(|part| n_chars(part.title) + 1).sum::<usize>();
     let room = room.saturating_sub(titles);
-    let limit = equal_share(parts.iter().map(Part::n_chars), room).min(room);
+    let limit = equal_share(parts.iter().map(PromptPart::n_chars), room).min(room);
     let parts = parts.into_iter().map(|part| part.text(limit)).filter(|text| !text.is_empty()).collect::<Vec<_>>();
     if parts.is_empty() { String::new() } else { heading + &parts.join("\n") }
 }
 
-impl Part {
+impl PromptPart {
     fn n_chars(&self) -> usize {
         let more = if self.n_more > 0 { n_chars(&more(self.n_more)) + 1 } else { 0 };
         self.lines.iter().map(|line| n_chars(line) + 1).sum::<usize>() + more

@@ -13,10 +13,10 @@ const DEFAULT: &str = "(default:";
 pub(super) fn section() -> String {
     format!(
         "\n## How to answer\n\n\
-         Do this task and no other. What you print is its result, and others build on it: say what you did and what \
-         they need to know.\nIf only a person can say how to go on, end with one line: {QUESTION} and what you ask.\n\
-         Where you can go on without an answer after a while, end it so: (default: ANSWER after 10m)\nIf it cannot be \
-         done, end with one line: {FAILED} and why.\n"
+         Do only this task. Your output is its result, and later tasks build on it: report what \
+         you did and what they need to know.\nIf only a person can decide how to continue, end with one line: {QUESTION} followed by \
+         your question.\n\
+         To continue without an answer after some time, append: (default: ANSWER after 10m)\nIf the task cannot be done, end with one line: {FAILED} followed by the reason.\n"
     )
 }
 

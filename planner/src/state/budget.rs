@@ -93,7 +93,8 @@ impl Shortage {
             _ => {
                 let reserved = measure.words(reserved);
                 format!(
-                    "the budget of {limit} allows no more for now: {spent} spent, {reserved} reserved for running tasks"
+                    "the budget of {limit} is fully reserved: {spent} spent, {reserved} reserved for running \
+         tasks"
                 )
             }
         }

@@ -31,7 +31,7 @@ impl PlannerState {
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // The undo tasks of the parent are not the fork's business.
                 (task.status, task.unblocks) = (TaskStatus::Skipped, true);
-                task.error = Some("the plan that this one goes on from was undoing it".into());
+                task.error = Some("not run: the parent plan was undoing it".into());
             } else if !task.status.is_end() || is_undone(task) {
                 *task = Task { is_paused: task.is_paused, ..Task::planned(task.plan.clone()) };
             } else {

@@ -123,7 +123,7 @@ impl PlannerState {
         let is_retracted = |line: &&str| line.find(": ").is_some_and(|at| begins.contains(&line[..at + 2]));
         let mut kept = self.summary.text.lines().filter(|line| !is_retracted(line)).collect::<Vec<_>>();
         let note = single_line(&summarized.map(names).collect::<Vec<_>>().join(", "), LINE_CHARS_MAX);
-        let note = format!("(opened again, so the above no longer holds for: {note})");
+        let note = format!("(reopened; ignore the above for: {note})");
         if self.config.summaries == Summaries::Model && !begins.is_empty() && !kept.is_empty() {
             kept.push(&note);
         }

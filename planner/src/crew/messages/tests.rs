@@ -94,8 +94,8 @@ fn a_missing_acknowledgement_is_overdue_until_it_comes() {
     let messages = check(&[
         (0, "ask ada bob,cyd", "sent"),
         (1, "ack bob 1", "acked 1"),
-        (1, "ack bob 1", "message 1 waits for no acknowledgement by you"),
-        (1, "ack eve 1", "message 1 waits for no acknowledgement by you"),
+        (1, "ack bob 1", "message 1 needs no acknowledgement from you"),
+        (1, "ack eve 1", "message 1 needs no acknowledgement from you"),
         (2, "read cyd 1", "read 1"),
     ]);
     let overdue =

@@ -124,3 +124,34 @@ fn every_case_names_a_rule_and_every_documented_rule_has_a_case() {
         assert!(page.contains(quoted), "the page does not say {quoted:?}");
     }
 }
+
+#[test]
+fn the_words_of_a_step_give_its_kind() {
+    for (step, kind) in [
+        ("Write tests for the parser", NodeKind::UnitTest),
+        ("Find the callers of the parser", NodeKind::Retrieval),
+        ("Analyze the logs", NodeKind::Analysis),
+        ("Refactor the parser", NodeKind::Refactor),
+        ("Implement the parser", NodeKind::CodeImplementation),
+        ("Run `make all`", NodeKind::ToolCall),
+        ("Which parser is meant?", NodeKind::Clarification),
+        ("Prepare the release", NodeKind::Processing),
+    ] {
+        let plan = read(&format!("- {step}\n"), ReadOptions::default()).unwrap();
+        assert_eq!(plan.tasks.iter().map(|task| task.kind).collect::<Vec<_>>(), [kind], "{step}");
+    }
+}
+
+#[test]
+fn an_attachment_keeps_the_text_of_its_link() {
+    let text = "- Read [the spec](https://example.com/spec.pdf), https://example.com/a and src/a.rs\n";
+    let plan = read(text, ReadOptions::default()).unwrap();
+    let labels = plan.tasks[0].attachments.iter().map(|one| one.label.as_deref()).collect::<Vec<_>>();
+    assert_eq!(labels, [Some("the spec"), None, None]);
+}
+
+#[test]
+fn a_sentence_with_a_bare_and_is_one_step() {
+    let plan = read("Analyze code and run tests", ReadOptions::default()).unwrap();
+    assert_eq!(plan.tasks.iter().map(|task| &*task.description).collect::<Vec<_>>(), ["Analyze code and run tests"]);
+}

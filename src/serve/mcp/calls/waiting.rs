@@ -7,7 +7,7 @@ use std::time::Duration;
 use crewlog_mq::{Error, Followed, Query, Recorded, Start};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskEvent};
-use crewlog_planner::crew::leases::{self, Holder, LeaseEvent};
+use crewlog_planner::crew::leases::{self, LeaseEvent, LeaseHolder};
 use crewlog_planner::crew::messages::{self, MessageEvent};
 use crewlog_planner::event;
 use crewlog_planner::lifecycle::State;
@@ -31,7 +31,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A waiting agent, with its leases and tasks at the start.
 struct Waiter {
-    holder: Holder,
+    holder: LeaseHolder,
     leases: BTreeSet<u64>,
     tasks: Vec<String>,
 }
