@@ -116,7 +116,7 @@ async fn permissions_are_allowed_and_refused_and_the_title_counts_them() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn choices_pauses_and_leases_are_settled_by_their_forms() {
-    let scene = Scene::with_repository();
+    let scene = Scene::new();
     let crew = crew(&scene).await;
     let ann = joined(&crew, "ann").await;
     let colours = ["red", "deep blue"].map(str::to_owned).to_vec();
@@ -192,7 +192,7 @@ const NOWHERE: [(&str, u16, &str, &str); 6] = [
     ("/plans/backlog?task=T99", 404, "backlog has no task T99", "Open backlog"),
     ("/plans/backlog/nothing", 404, "There is nothing at this address", "Home"),
     ("/nothing", 404, "There is nothing at this address", "Home"),
-    ("/api/plans/nothing", 404, "No plan has \"nothing\" in its id", "the newest are"),
+    ("/api/plans/nothing", 404, "No plan has \"nothing\" in its id", "The newest are"),
     ("/do/answer", 405, "This address has other methods", "Home"),
 ];
 
