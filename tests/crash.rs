@@ -67,7 +67,7 @@ fn a_killed_supervisor_leaves_a_question_and_an_intact_log() {
     let ran = running.finish().expect(5);
     gate.wait_until_free();
     let plan = ran.stdout.trim();
-    ran.says(&["It is not known whether task", "its supervisor was lost"]);
+    ran.says(&["It is unknown whether task", "its supervisor was lost"]);
     no_process_remains(&scene, plan);
     scene.run(&["answer", &format!("{plan}/q1"), "retry"]).expect(0);
     scene.run(&["resume", plan]).expect(0);

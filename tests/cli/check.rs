@@ -128,7 +128,7 @@ fn code_that_does_not_run_is_shown_with_the_reason() {
         ("1. Build it\n   - run `make all`\n", "it is in a note"),
         ("- [x] Run `make all`\n", "its step is done"),
         ("- [-] Run `make all`\n", "its step was cancelled"),
-        ("- [ ] Run `make all`\n  - [ ] Look at it\n", "its step has parts"),
+        ("- [ ] Run `make all`\n  - [ ] Look at it\n", "its step has substeps"),
         ("## How to undo it\n- [ ] Run `make all`\n", "its section has no commands"),
         ("Run `make all`. We like cats.\n", "not every sentence around it is a step"),
         ("1. Build it:\n\n   ```sh\n   make\n   ```\n\n   Look at it\n", "it is not the last thing below its step"),
@@ -213,7 +213,7 @@ fn plan_check_prints_the_verbs_by_kind() {
         assert_eq!(checked(&scene, &["plan.md"])["tasks"][0]["kind"], kind);
     }
     scene.write("plan.md", "Paint the page\n");
-    scene.run(&["plan", "check", "plan.md"]).expect(3).says(&["the plan is empty"]);
+    scene.run(&["plan", "check", "plan.md"]).expect(3).says(&["the plan has no tasks"]);
     scene.run(&["plan", "check"]).expect(2);
 }
 

@@ -74,8 +74,8 @@ fn an_invalid_plan_exits_with_3_and_creates_no_log() {
     scene.write("unknown.md", "1. Run `echo ok`\n   - depends on: 77\n");
     scene.write("binary.md", b"1. Run `echo ok`\n\xff\xfe\x00\x01");
     for (file, says) in [
-        ("empty.md", "the plan is empty"),
-        ("blank.md", "the plan is empty"),
+        ("empty.md", "the plan has no tasks"),
+        ("blank.md", "the plan has no tasks"),
         ("circle.md", "A -> B -> A (line 1, column 1)"),
         ("unknown.md", "no task is called 77 (line 2"),
         ("binary.md", "byte 17, in line 2, is not UTF-8"),
@@ -225,7 +225,7 @@ fn arguments_without_effect_get_a_clear_message() {
     std::fs::set_permissions(scene.path("plan.md"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .expect("it can be");
     let wrong = scene.run(&["--key-file", "plan.md", "ls"]).expect(1);
-    wrong.says(&["plan.md holds no operator key"]);
+    wrong.says(&["plan.md is not an operator key"]);
     assert!(!wrong.stderr.contains("chmod"), "{}", wrong.stderr);
 }
 

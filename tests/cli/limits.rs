@@ -188,8 +188,7 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
         "- Review the design\n- Write poem one\n- Write poem two\n",
         &["--parallel", "--set", "budget.tokens=1500"],
     );
-    ran.expect(5)
-        .says(&["task 1 waits for you", "no more tasks start: the budget of 1500 tokens allows no more for now"]);
+    ran.expect(5).says(&["task 1 waits for you", "no more tasks start: the budget of 1500 tokens is fully reserved"]);
     assert!(scene.run(&["ls"]).expect(0).stdout.contains("(held back by its budget)"));
     assert_eq!(scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["is_held_by_budget"], true);
     scene.run(&["cancel", &plan]).expect(0);

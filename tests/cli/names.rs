@@ -18,7 +18,7 @@ const TEXT: &str = "\
 
 fn waiting(scene: &Scene) -> String {
     let (plan, ran) = scene.plan(TEXT);
-    ran.expect(5).says(&["a name is written more than once", "task T001 waits for you"]);
+    ran.expect(5).says(&["duplicate names: T003 on lines 7 and 8", "task T001 waits for you"]);
     plan
 }
 

@@ -132,7 +132,7 @@ fn an_error_names_what_failed_and_its_code() {
     scene.plan("1. Which colour is it?\n");
     for (words, code, says) in [
         (&["answer", "a999", "yes"][..], 4, "no agent has asked a question a999"),
-        (&["leases", "--force", "999", "--reason", "it is old"], 4, "there is no live lease 999"),
+        (&["leases", "--force", "999", "--reason", "it is old"], 4, "lease 999 does not exist or has ended"),
         (&["-o", "json", "events", "--causes", unknown], 4, "no event has the id"),
         (&["-o", "json", "events", "nothing"], 4, "no plan has"),
         (&["-q", "hook", "--x"], 1, "unexpected argument '--x'"),

@@ -64,7 +64,7 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
     let scene = Scene::new();
     scene.write("out", OUTPUT);
     let names = "exit code 1: Error: ENOENT: no such file or directory, open 'README.md'";
-    for (policy, item) in [("stop", "task 1 failed: "), ("ask", "Task 1 failed: ")] {
+    for policy in ["stop", "ask"] {
         scene.write("plan.md", "1. Run `cat out; exit 1`\n");
         let run = ["run", "plan.md", "--yes", "--set", &format!("on-failure={policy}")];
         let ran = scene.run(&run);
@@ -72,9 +72,8 @@ fn the_line_that_names_the_error_is_shown_wherever_a_task_failed() {
         let inbox = scene.run(&["inbox"]).expect(0).stdout;
         let shown = scene.run(&["show", plan]).expect(0).stdout;
         assert!(shown.contains(names), "{shown}");
-        assert!(inbox.contains(&format!("{item}{names}")), "{inbox}");
         if policy == "ask" {
-            assert!(inbox.contains(&format!("{names}. Retry")), "{inbox}");
+            assert!(inbox.contains(&format!("Task 1 failed: {names}. Retry")), "{inbox}");
             scene.run(&["answer", plan, "continue"]).expect(0);
             continue;
         }

@@ -138,7 +138,7 @@ fn another_operators_key_is_refused_by_name_and_shows_no_text() {
     let scene = scene();
     let plan = sealed_plan(&scene);
     let shown = scene.run(&with("b.key", &["show", &plan])).expect(0);
-    shown.says(&["the key of", "b.key holds", "name the file with the right one"]);
+    shown.says(&["the key of", "b.key holds", "name the file of the right key"]);
     assert!(shown.stdout.contains("[sealed]") && !shown.stdout.contains(MARK), "{}", shown.stdout);
     let refused = scene.run(&with("b.key", &["pause", &plan, "--reason", "why"]));
     assert_ne!(refused.status.code(), Some(0), "{refused:?}");
@@ -325,7 +325,7 @@ fn an_operators_key_readable_by_others_gives_a_warning() {
     let set = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
     scene.plan("1. What is it?\n");
     set(0o644);
-    scene.run(&with("a.key", &["ls"])).expect(0).says(&["a.key", "open to other users", "chmod 600"]);
+    scene.run(&with("a.key", &["ls"])).expect(0).says(&["a.key", "readable by other users", "chmod 600"]);
     set(0o600);
     assert_eq!(scene.run(&with("a.key", &["ls"])).expect(0).stderr, "");
 
@@ -333,7 +333,7 @@ fn an_operators_key_readable_by_others_gives_a_warning() {
     std::fs::write(&file, "no key").expect("it is ours");
     set(0o644);
     let said = scene.run(&with("a.key", &["ls"])).expect(1).stderr;
-    assert!(said.contains("holds no operator key") && !said.contains("open to other users"), "{said}");
+    assert!(said.contains("holds no operator key") && !said.contains("readable by other users"), "{said}");
 }
 
 #[test]

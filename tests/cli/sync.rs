@@ -429,7 +429,7 @@ fn a_file_that_is_not_a_plan_changes_nothing() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
     check(&kept, "- [ ] A: Paint\n- [ ] B: Dry (after Z9)\n", &["plan.md:2: no task is called Z9"]);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after C)\n- [ ] C: Sell (after B)\n";
-    check(&kept, edited, &["plan.md:2: tasks wait", "circle"]);
+    check(&kept, edited, &["plan.md:2: dependency cycle", "circle"]);
     check(&kept, "nothing here.\n", &["plan.md:1: the plan is empty"]);
     // The plan has an order that is not in the file.
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");

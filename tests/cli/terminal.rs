@@ -89,7 +89,7 @@ fn an_invalid_answer_is_requested_again() {
     running.stderr.until("q1 Task 1 failed");
     running.stderr.until("> ");
     running.types("perhaps");
-    running.stderr.until("wants one of these answers: retry, done, skip, continue, stop");
+    running.stderr.until("accepts only these answers: retry, done, skip, continue, stop");
     running.stderr.until("q1 Task 1 failed");
     running.stderr.until("> ");
     running.types("continue");

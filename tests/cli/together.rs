@@ -164,7 +164,7 @@ fn a_task_held_by_a_worker_cannot_be_reported_by_others() {
         &["task", "done", &format!("{}/1", waiting.plan)] as &[&str],
         &["task", "fail", &format!("{}/1", waiting.plan), "no"],
     ] {
-        waiting.scene.run(words).expect(9).says(&["held by shell@"]);
+        waiting.scene.run(words).expect(9).says(&["claimed by shell@"]);
     }
     let (scene, plan, ran) = waiting.let_go();
     ran.expect(0);

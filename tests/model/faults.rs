@@ -26,7 +26,7 @@ async fn each_fault_is_classified_in_both_protocols_with_and_without_streaming()
         (Fault::Server, Wait::Backoff, "HTTP 500"),
         (Fault::Refused, Wait::Never, "who are you?"),
         (Fault::CutOff, Wait::Backoff, "cut off"),
-        (Fault::Malformed, Wait::Backoff, "no valid answer"),
+        (Fault::Malformed, Wait::Backoff, "sent an invalid answer"),
         (Fault::CutOff, Wait::Never, "more than 500 tokens"),
         (Fault::Refused, Wait::Never, "the content"),
     ];

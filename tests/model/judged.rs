@@ -145,7 +145,10 @@ fn an_invalid_answer_is_refused_with_what_to_fix() {
     check(String::new(), "it is not JSON: EOF while parsing a value");
     check("I would begin with the door.".into(), "it is not JSON");
     check("{\"tasks\": [{\"id\": \"1\",".into(), "it is not JSON: EOF while parsing a value at line 1 column 22");
-    check("{\"tasks\": 3}".into(), "not of the form asked for: invalid type: integer `3`, expected a sequence");
+    check(
+        "{\"tasks\": 3}".into(),
+        "the JSON does not follow the schema: invalid type: integer `3`, expected a sequence",
+    );
     check("{\"steps\": []}".into(), "unknown field `steps`");
     check(with("kind", json!("Painting")), "unknown variant `Painting`");
     check(with("colour", json!("red")), "unknown field `colour`");
@@ -238,7 +241,7 @@ fn advised_dependencies_replace_list_order_but_keep_written_ones() {
     for (after, says) in [
         ([&["9"][..], &[], &[], &[]], "no task is called 9"),
         ([&["1"], &[], &[], &[]], "task 1 waits for itself"),
-        ([&["4"], &[], &[], &["3"]], "in a circle: 1 -> 4 -> 3 -> 1"),
+        ([&["4"], &[], &[], &["3"]], "dependency cycle: 1 -> 4 -> 3 -> 1"),
     ] {
         let refusal = found(after).expect_err(says);
         assert!(refusal.contains(says), "{refusal}");

@@ -76,7 +76,7 @@ fn an_invalid_plan_gets_one_repair_turn_that_quotes_the_error() {
     round["tasks"][0]["depends_on"] = json!(["3"]);
     let mock = Mock::new(&json!([
         { "json": round },
-        { "when": { "prompt": "in a circle: 1 -> 3 -> 1; remove one of these dependencies [DependencyCycle]" }, "json": door() }
+        { "when": { "prompt": "dependency cycle: 1 -> 3 -> 1; remove one of these dependencies [DependencyCycle]" }, "json": door() }
     ]));
     mock.configure("openai", "");
     let ran = run(&mock, &["--yes"]).expect(0);
@@ -92,11 +92,11 @@ fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
         (json!([{ "json": wrong }, { "json": wrong }]), "", "refused twice: the JSON does not follow the schema"),
         (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: it is not JSON: EOF"),
         (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
-        (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 3600 s"),
+        (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 1 h"),
         (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "too much to do"),
         (json!([{ "fault": "server_error", "times": 2 }]), "retries = 1", "provider failed (HTTP 500)"),
         (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
-        (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "sent no valid answer"),
+        (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "sent an invalid answer"),
         (json!([{ "fault": "time_out" }]), "retries = 0\ntimeout = \"50ms\"", "did not answer within 50 ms"),
         (json!([]), "retries = 0\napi_key_env = \"NO_KEY_AT_ALL\"", "NO_KEY_AT_ALL with the API key is not set"),
     ] {
@@ -194,7 +194,7 @@ fn a_text_too_long_for_one_model_request_is_parsed() {
     mock.configure("openai", "");
     mock.scene.write("long.md", format!("<!-- {} -->\n1. Sweep\n", "x".repeat(400_000)));
     let ran = mock.scene.run(&["plan", "check", "long.md", "--model"]).expect(0);
-    ran.says(&["are more than 400000, the most that a model is asked at once", "the text is parsed instead"]);
+    ran.says(&["over the maximum of 400000; split the text", "the text is parsed instead"]);
     assert!(ran.stdout.contains("Sweep") && mock.requests().is_empty(), "{}", ran.stdout);
 }
 
@@ -310,9 +310,12 @@ fn plan_check_prints_groups_critical_path_bottlenecks_and_time_saved() {
     });
     assert_eq!((&checked["graph"], &checked["advice"]), (&expected, &Value::Null));
     let text = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
-    for says in
-        ["4 tasks in 3 steps, at most 2 at once", "step 3: 3, 4", "longest chain: 1 -> 2 -> 3", "2, for which 2 wait"]
-    {
+    for says in [
+        "4 tasks in 3 steps, at most 2 at once",
+        "step 3: 3, 4",
+        "longest chain: 1 -> 2 -> 3",
+        "bottleneck: 2 (2 tasks depend on it)",
+    ] {
         assert!(text.contains(says), "{text}");
     }
     assert!(text.contains("--parallel saves 1 step"), "{text}");
@@ -328,7 +331,7 @@ fn advice_of_a_model_is_checked_and_shown() {
     };
     let mock = Mock::new(&json!([
         { "when": { "prompt": "You classify the tasks of a plan" }, "json": advice(&["3"], &["1"]) },
-        { "when": { "prompt": "in a circle: 1 -> 3 -> 1" }, "json": advice(&[], &["1", "2"]) },
+        { "when": { "prompt": "dependency cycle: 1 -> 3 -> 1" }, "json": advice(&[], &["1", "2"]) },
     ]));
     mock.configure("openai", "plan = false");
     mock.scene.write("plan.md", TEXT);

@@ -327,7 +327,7 @@ fn a_person_can_complete_a_task_that_has_not_started() {
         > amend done 2
         2 Completed: done by a person
         > amend done 1
-        ! task A is Running: to change it, cancel it, or let it end and retry it
+        ! task 1 is Running: to change it, cancel it, or let it end and retry it
         > amend done 9
         ! the plan has no task 9
         > 1 asks Which one?
@@ -352,9 +352,9 @@ fn one_amendment_cannot_both_complete_and_skip_a_task() {
         planned 1 2
         dispatched 1#1
         > amend done 2 ; skip 2
-        ! task B is Completed: it can only be retried, or get other dependencies
+        ! task 2 is Completed: it can only be retried, or get other dependencies
         > amend skip 2 ; done 2
-        ! task B is Skipped: it can only be retried, or get other dependencies
+        ! task 2 is Skipped: it can only be retried, or get other dependencies
         > amend done 2 ; done 2
         2 Completed: done by a person
         ",
@@ -373,7 +373,7 @@ fn a_person_cannot_complete_a_task_that_has_ended() {
         1 Failed (lets go): boom
         dispatched 2#1
         > amend done 1
-        ! task A is Failed: it can only be retried, or get other dependencies
+        ! task 1 is Failed: it can only be retried, or get other dependencies
         ",
     );
 }
@@ -497,7 +497,7 @@ fn a_task_name_must_be_typable_and_not_the_number_of_another_task() {
         planned 1 2 3
         dispatched 1#1
         > amend edit 2 label=3
-        ! the id 3 belongs to task C: use another id
+        ! the id 3 belongs to task 3: use another id
         > amend edit 2 label=a b
         ! \"a b\" is not a valid task id: use up to 64 letters, digits, dashes, dots, colons, slashes and underscores
         > amend edit 2 label=2

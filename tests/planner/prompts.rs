@@ -157,7 +157,7 @@ fn results_share_their_budget_and_short_ones_stay_complete() {
     run.done(2, &format!("{}the end of b", "b".repeat(5_000)));
     run.done(3, &format!("{}the end of c", "c".repeat(90_000)));
     let prompt = run.prompt(4);
-    assert_eq!(section(&prompt, "Result of task A: Look"), "short\n");
+    assert_eq!(section(&prompt, "Result of task 1: Look"), "short\n");
     let [b, c] = ["B: Look at it", "C: Look again"].map(|title| section(&prompt, &format!("Result of task {title}")));
     assert!(n_chars(b) == n_chars(c) && (900..1_300).contains(&n_chars(b)), "{b}\n{c}");
     assert!(b.starts_with("bbb") && b.ends_with("the end of b\n") && b.contains(" ... "), "{b}");
@@ -178,7 +178,7 @@ fn the_profile_decides_which_lines_of_a_result_a_prompt_keeps() {
         let mut run = Run::begin(config, "1. Look\n2. Write it (depends on 1)\n");
         run.done(1, &result);
         let prompt = run.prompt(2);
-        let shown = section(&prompt, "Result of task A: Look");
+        let shown = section(&prompt, "Result of task 1: Look");
         assert!(shown.contains(kept) && !shown.contains(other), "{shown}");
     }
 }
@@ -217,7 +217,7 @@ fn a_prompt_after_a_compaction_shows_the_compacted_history() {
     let Event::ContextCompacted { summary, .. } = &run.history[at] else { unreachable!() };
     let prompt = prompt_at(&run.history, at + 1, task_id.0).unwrap();
     let plan = section(&prompt, "The plan so far");
-    assert!(plan.contains(summary.lines().last().unwrap()) && plan.contains("earlier lines are left out)"), "{plan}");
+    assert!(plan.contains(summary.lines().last().unwrap()) && plan.contains("earlier lines are omitted)"), "{plan}");
 }
 
 #[test]

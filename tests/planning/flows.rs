@@ -218,7 +218,7 @@ async fn a_sub_plan_that_exceeds_its_tasks_time_limit_is_cancelled() {
         let end = rig.end().await;
         let (status, error) = ended(&end, 1);
         assert_eq!(status, TaskStatus::TimedOut);
-        assert!(error.contains("timed out: plan p.1-1 had not ended after 0.3 s"), "{error}");
+        assert!(error.contains("timed out: plan p.1-1 had not ended after 300 ms"), "{error}");
         assert_eq!(child_end(&rig, "p.1-1").await, Outcome::Cancelled);
         crew.stop().await;
     }
@@ -256,7 +256,7 @@ async fn a_task_fails_if_its_agent_cannot_plan_it() {
         let (status, error) = ended(&end, 1);
         assert_eq!(status, TaskStatus::Failed);
         assert!(
-            error.contains("the tool edit_code belongs to tactical agents, and a perception plan cannot use it"),
+            error.contains("the tool edit_code belongs to tactical agents: a perception plan cannot use it"),
             "{error}"
         );
     }
@@ -274,7 +274,7 @@ async fn a_request_is_answered_by_a_sub_plan_of_the_other_agent() {
         assert!(result.contains("src/user.rs:3"), "{result}");
         let answering: Vec<Event> = events(&rig.store, STREAM, "p.1-1").await;
         let Event::TasksPlanned { origin, tasks, .. } = &answering[0] else { panic!("{answering:?}") };
-        assert_eq!(origin.planned_by.as_deref(), Some("request p/1/1"));
+        assert_eq!(origin.planned_by.as_deref(), Some("request p/ask"));
         let agent = origin.agent.as_ref().unwrap();
         assert_eq!(agent.agent, AgentType::Perception);
         assert!(

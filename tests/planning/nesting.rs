@@ -67,7 +67,7 @@ fn pause() -> Command {
 #[test]
 fn a_sub_plan_is_cancelled_paused_and_resumed_with_its_parent() {
     let from_parent = Command::PauseFromParent { reason: "plan p is paused".into() };
-    let over = Command::CancelFromParent { reason: "task 1 of plan p has ended".into() };
+    let over = Command::CancelFromParent { reason: "task p/1 has ended".into() };
     let cases = [
         ("nothing happened", None, vec![], vec![], None),
         ("another task ended", None, vec![cancel(Some(2))], vec![], None),
@@ -120,7 +120,7 @@ fn a_sub_plan_has_its_parents_settings_and_its_tasks_budget() {
     assert_eq!((config.parallelism, config.standing, config.budget), (3, false, budget));
     let parent = ParentTask { plan: "p".into(), task: TaskId(1), attempt: 1 };
     let origin = nesting::origin(parent.clone(), above.state(), &sub_plan(locate()));
-    assert_eq!((origin.depth, origin.planned_by.as_deref()), (3, Some("request p/1/1")));
+    assert_eq!((origin.depth, origin.planned_by.as_deref()), (3, Some("request p/1")));
     assert_eq!(nesting::origin(parent, above.state(), &sub_plan(None)).planned_by, None);
 }
 

@@ -440,7 +440,7 @@ fn the_planner_refuses_tools_and_requests_of_unchecked_plans() {
     };
     assert!(changed(|_| {}).is_ok());
     let refusal = changed(|proposal| proposal.origin = Origin::default()).unwrap_err();
-    assert_eq!(refusal, PlannerError::NotOfAgent("1".into()));
+    assert_eq!(refusal, PlannerError::NotOfAgent("edit".into()));
     let refusal = changed(|proposal| {
         proposal.origin = Origin::default();
         proposal.tasks.iter_mut().for_each(|task| task.tool = None);

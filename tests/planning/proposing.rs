@@ -26,7 +26,7 @@ fn a_proposed_plan_with_a_foreign_tool_is_refused() {
     scene.write("plan.json", plan.to_string());
     let refused = scene.run(&["plan", "propose", "plan.json", "--agent", "strategic"]).expect(3);
     refused.says(&[
-        "/steps/0/description: the tool edit_code belongs to tactical agents, and a strategic plan cannot use it",
+        "/steps/0/description: the tool edit_code belongs to tactical agents: a strategic plan cannot use it",
         "plan schema --agent strategic",
     ]);
     assert_eq!(scene.events().len(), 1, "there is no plan");
@@ -126,7 +126,7 @@ fn agents_get_their_tools_from_the_configuration() {
     let id = scene.run(&run).expect(0).stdout.trim().to_owned();
     assert_eq!(scene.show(&id)["tasks"][0]["result"], "said a b");
     scene.write("plan.json", plan("edit_code").to_string());
-    scene.run(&run).expect(3).says(&["the tool edit_code belongs to nobody, and a tactical plan cannot use it"]);
+    scene.run(&run).expect(3).says(&["the tool edit_code belongs to nobody: a tactical plan cannot use it"]);
     let schema = scene.run(&["plan", "schema", "--agent", "tactical", "-o", "json"]).expect(0).json();
     assert_eq!(schema["properties"]["steps"]["items"]["properties"]["tool"]["enum"], json!(["say_it"]));
     scene.write("crewlog.toml", "[agents.tactical]\ntools = [\"no_such\"]\n");

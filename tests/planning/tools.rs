@@ -71,7 +71,7 @@ fn every_foreign_tool_is_refused_with_its_owner_and_location_in_the_plan() {
             let mut plan = plan_of(agent);
             *plan.pointer_mut(at).unwrap() = value;
             let owners = owners.iter().map(|owner| owner.as_str()).collect::<Vec<_>>().join(" and ");
-            let rule = format!("the tool {tool} belongs to {owners} agents, and a {agent} plan cannot use it");
+            let rule = format!("the tool {tool} belongs to {owners} agents: a {agent} plan cannot use it");
             assert_eq!(refusal(agent, &plan), PlanError::ForeignTool(at.to_owned(), rule));
         }
     }
@@ -82,10 +82,7 @@ fn the_refusal_of_a_foreign_tool_has_the_expected_text() {
     let mut plan = plan_of(AgentType::Strategic);
     *plan.pointer_mut("/steps/3/tool").unwrap() = json!("edit_code");
     let said = refusal(AgentType::Strategic, &plan).to_string();
-    assert_eq!(
-        said,
-        "/steps/3/tool: the tool edit_code belongs to tactical agents, and a strategic plan cannot use it"
-    );
+    assert_eq!(said, "/steps/3/tool: the tool edit_code belongs to tactical agents: a strategic plan cannot use it");
 }
 
 #[test]

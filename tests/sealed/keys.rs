@@ -29,7 +29,7 @@ async fn another_operators_key_is_reported_by_its_file_and_reads_nothing() {
     let error = error.downcast_ref::<KeyError>().unwrap();
     let KeyError::WrongOperatorKey { file, .. } = error else { panic!("{error:?}") };
     assert_eq!(*file, ring.operator("b"));
-    assert!(error.to_string().contains("name the file with the right one"), "{error}");
+    assert!(error.to_string().contains("name the file of the right key"), "{error}");
 }
 
 #[tokio::test]
@@ -110,7 +110,7 @@ async fn placeholders_read_without_a_key_are_never_written_back_as_texts() {
     for decided in [folded.clone(), format!("it is not so: {folded}"), "what else comes of it".to_owned()] {
         let refused = open.append(pause("p", &decided)).await;
         let Err(Error::Veil(error)) = refused else { panic!("{decided}: {refused:?}") };
-        assert!(error.to_string().contains("begin again"), "{error}");
+        assert!(error.to_string().contains("restart the command"), "{error}");
     }
     open.append(pause("q", "as ever")).await.unwrap();
     assert_eq!(last_reason(&open, "p").await, marked("why"), "the plan is as it was");

@@ -173,14 +173,14 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
 
 /// Questions, tasks and the plan itself, as far as a person can move them.
 fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
-    let OpenPlan { plan, view, since, .. } = *open;
+    let OpenPlan { plan, view, .. } = *open;
     let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
     items.extend(view.state().tasks.iter().filter_map(|task| of_task(open, task)));
     items.extend(of_whole_plan(facts, open));
     for item in &mut items {
         // The last event is the last sign of a run that died, and the moment since which nobody runs the plan.
         let last = matches!(item.kind, Kind::Interrupted | Kind::Ready).then_some(view.changed_at).flatten();
-        item.since = since.get(&item.id).copied().or(last);
+        item.since = item.since.or_else(|| open.since.get(&item.id).copied()).or(last);
         item.from = plan.to_owned();
     }
     items
@@ -206,28 +206,28 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
 
 /// The item of a task that waits for a person's work, permission or order to resume.
 fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
-    let (plan, id, named) = (open.plan, task.plan.id, open.within(task.plan.id));
-    let number = claim::aggregate_id(plan, id);
+    let (id, named) = (task.plan.id, open.within(task.plan.id));
     let Situation { state, wait } = open.states.task(id);
     let does = &task.plan.description;
-    let (kind, id, text, actions) = match (state, wait) {
+    let (kind, text, actions) = match (state, wait) {
         (State::WaitingForYou, Some(Wait::Work)) => {
             let own = || OWN_WORDS.to_owned();
             let done = NeedAction::TaskDone { task: named.clone(), result: own() };
             let actions = vec![done, NeedAction::TaskFail { task: named.clone(), error: own() }];
-            (Kind::Step, number, does.clone(), actions)
+            (Kind::Step, does.clone(), actions)
         }
         (State::WaitingForYou, Some(Wait::Unpark)) => {
             let text = format!("{} agents were lost with it: {does}", claim::LOST_MAX);
-            (Kind::Parked, number, text, vec![NeedAction::Resume { target: named }])
+            (Kind::Parked, text, vec![NeedAction::Resume { target: named.clone() }])
         }
         (State::Paused, _) if task.is_paused && open.view.state().has_met_dependencies(id) => {
-            (Kind::Paused, number, does.clone(), vec![NeedAction::Resume { target: named }])
+            (Kind::Paused, does.clone(), vec![NeedAction::Resume { target: named.clone() }])
         }
         _moves_by_itself_or_with_its_plan => return None,
     };
-    let holds_up = held_up(plan, open.view, |held| held == task.plan.id);
-    Some(Need { holds_up, actions, ..Need::new(kind, id, String::new(), text) })
+    let holds_up = held_up(open.plan, open.view, |held| held == id);
+    let since = open.since.get(&claim::aggregate_id(open.plan, id)).copied();
+    Some(Need { since, holds_up, actions, ..Need::new(kind, named, String::new(), text) })
 }
 
 /// The items of a plan as a whole: stopped, paused, interrupted, or ready with nobody who runs it.

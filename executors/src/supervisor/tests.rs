@@ -56,7 +56,7 @@ async fn a_command_that_cannot_start_says_why() {
         (in_folder(&file), "file: not a directory"),
         (sh("true\0"), "/bin/sh"),
         (with_argv(&["no-such-program"]), "cannot start no-such-program: No such"),
-        (with_argv(&[]), "nothing to start"),
+        (with_argv(&[]), "the command is empty"),
     ] {
         let exit = run(&supervisor, spec).await.exit;
         assert!(matches!(&exit, Exit::NotStarted { reason } if reason.contains(expected)), "{expected}: {exit:?}");

@@ -106,10 +106,10 @@ fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
         found.map(str::to_owned).find(|text| !text.is_empty() && !text.starts_with('\u{1}'))
     };
     let subject = match event.stream_id.as_str() {
-        "task" => Some(look.name_of_task(&event.aggregate_id)),
+        "task" => Some(look.name_of_aggregate(&event.aggregate_id)),
         "planner" => {
             let task = data.pointer("/task_id").and_then(Value::as_u64);
-            task.map(|task| look.name_of_task(&format!("{}/{task}", event.aggregate_id)))
+            task.map(|task| look.name_of_aggregate(&format!("{}/{task}", event.aggregate_id)))
         }
         _crew => text(&SUBJECTS),
     };

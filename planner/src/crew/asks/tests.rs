@@ -21,7 +21,7 @@ fn a_question_is_open_until_a_person_answers_it() {
     assert_eq!(asks.open().map(|(number, _)| number).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(
         asks.process(answer(3, "go on", None)),
-        Err(CrewError::Invalid("3 is a permission: say yes or no".into()))
+        Err(CrewError::Invalid("3 is a permission: say allow or deny".into()))
     );
     history.extend(asks.process(answer(3, "go on", Some(true))).unwrap());
     history.extend(asks.process(answer(1, "this one", None)).unwrap());

@@ -205,7 +205,7 @@ fn only_its_holder_or_a_person_ends_a_lease() {
     check(&[
         (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
         (1, "bob", "give 1", "lease 1 is held by ada"),
-        (1, "bob", "give 9", "lease 9"),
+        (1, "bob", "give 9", "lease 9 does not exist or has ended"),
         (2, "ada", "give 1", "released [1]"),
         (2, "ada", "give 1", "lease 1"),
         (3, "eve", "force 2", "eve ended [2]"),
