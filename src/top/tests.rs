@@ -399,7 +399,7 @@ fn loads_do_not_overlap_and_late_ones_are_dropped() {
 fn details_filter_and_help_are_shown() {
     let mut state = live();
     assert_eq!(press(&mut state, "3j\n"), []);
-    check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  failed", "depends_on:", "error: exit 3"]);
+    check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  failed", "depends on:", "error: exit 3"]);
     press(&mut state, "\r6\n");
     check_in_order(&drawn(&state, 80, 24), &["9 TaskFailed", "planner/p", "\"colour\": \"blue\""]);
     press(&mut state, "\r/planned\n");

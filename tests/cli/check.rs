@@ -141,7 +141,7 @@ fn code_that_does_not_run_is_shown_with_the_reason() {
         assert_eq!((&read["code"][0]["form"], &read["code"][0]["withheld"]), (&Value::Null, &reason.into()), "{text}");
         assert!(read["tasks"].as_array().is_some_and(|tasks| tasks.iter().all(|task| task["command"].is_null())));
         let shown = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
-        let said = if reason.contains("parts") { "this code does not run: " } else { ": does not run: " };
+        let said = if reason.contains("substeps") { "this code does not run: " } else { ": does not run: " };
         assert!(shown.contains(&format!("{said}{reason}\n")), "{text}:\n{shown}");
     }
 }

@@ -144,7 +144,7 @@ fn another_operators_key_is_refused_by_name_and_shows_no_text() {
     assert_ne!(refused.status.code(), Some(0), "{refused:?}");
     scene.run(&with("b.key", &["resume", &plan])).expect(1).says(&["error: the key of", "b.key holds"]);
     scene.run(&with("nowhere.key", &["ls"])).expect(1).says(&["nowhere.key"]);
-    scene.run(&with("plan.md", &["ls"])).expect(1).says(&["plan.md holds no operator key", "crewlog keys new"]);
+    scene.run(&with("plan.md", &["ls"])).expect(1).says(&["plan.md is not an operator key", "crewlog keys new"]);
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn an_operators_key_readable_by_others_gives_a_warning() {
     std::fs::write(&file, "no key").expect("it is ours");
     set(0o644);
     let said = scene.run(&with("a.key", &["ls"])).expect(1).stderr;
-    assert!(said.contains("holds no operator key") && !said.contains("readable by other users"), "{said}");
+    assert!(said.contains("is not an operator key") && !said.contains("readable by other users"), "{said}");
 }
 
 #[test]

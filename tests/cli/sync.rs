@@ -429,13 +429,13 @@ fn a_file_that_is_not_a_plan_changes_nothing() {
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry\n- [ ] C: Sell\n");
     check(&kept, "- [ ] A: Paint\n- [ ] B: Dry (after Z9)\n", &["plan.md:2: no task is called Z9"]);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after C)\n- [ ] C: Sell (after B)\n";
-    check(&kept, edited, &["plan.md:2: dependency cycle", "circle"]);
-    check(&kept, "nothing here.\n", &["plan.md:1: the plan is empty"]);
+    check(&kept, edited, &["plan.md:2: dependency cycle: B -> C -> B"]);
+    check(&kept, "nothing here.\n", &["plan.md:1: the plan has no tasks"]);
     // The plan has an order that is not in the file.
     let kept = Kept::new("- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after A)\n");
     kept.run(&["task", "move", &format!("{}/B", kept.plan), "--after", "A,C"]).expect(0);
     let edited = "- [ ] A: Paint\n- [ ] B: Dry (after A)\n- [ ] C: Sell (after B)\n";
-    check(&kept, edited, &["plan.md:3: tasks wait for each other in a circle", "as they were"]);
+    check(&kept, edited, &["plan.md:3: dependency cycle", "as they were"]);
 }
 
 #[test]

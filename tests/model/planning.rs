@@ -93,7 +93,7 @@ fn any_model_failure_falls_back_to_the_parser_with_a_warning() {
         (json!([{ "text": "Sure! I will paint it." }, { "text": "" }]), "", "refused twice: it is not JSON: EOF"),
         (json!([{ "fault": "unauthorized" }]), "", "refused: HTTP 401: this key is not known"),
         (json!([{ "fault": "rate_limited", "retry_after": 3600 }]), "", "is rate limited for 1 h"),
-        (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "too much to do"),
+        (json!([{ "fault": "overloaded", "times": 2 }]), "retries = 1", "the model is overloaded"),
         (json!([{ "fault": "server_error", "times": 2 }]), "retries = 1", "provider failed (HTTP 500)"),
         (json!([{ "fault": "cut", "json": door() }]), "retries = 0", "cut off"),
         (json!([{ "fault": "malformed_json" }]), "retries = 0\nstream = false", "sent an invalid answer"),

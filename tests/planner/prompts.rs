@@ -168,8 +168,13 @@ fn results_share_their_budget_and_short_ones_stay_complete() {
 
 #[test]
 fn the_profile_decides_which_lines_of_a_result_a_prompt_keeps() {
-    let noise = ('a'..='z').map(|c| format!("We talked about {c} for a while, as one does.\n")).collect::<String>();
-    let result = format!("We began.\n{noise}I changed src/cart.rs.\nSales fell by 12 % in May.\n{noise}The end.\n");
+    let noise = |verb| {
+        let letters = || 'a'..='h';
+        let pairs = letters().flat_map(|a| letters().map(move |b| format!("{a}{b}")));
+        pairs.map(|name| format!("We {verb} about {name} for a while, as one does.\n")).collect::<String>()
+    };
+    let (first, last) = (noise("talked"), noise("thought"));
+    let result = format!("We began.\n{first}I changed src/cart.rs.\nSales fell by 12 % in May.\n{last}The end.\n");
     let (coding, analysis) = ("I changed src/cart.rs.", "Sales fell by 12 % in May.");
     for (profile, kept, other) in
         [(ExcerptProfile::Coding, coding, analysis), (ExcerptProfile::Analysis, analysis, coding)]

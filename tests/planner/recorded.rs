@@ -394,9 +394,12 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
     check(json!(null), "unknown form");
     check(json!("Dance"), "unknown variant `Dance`");
     check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
-    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "do not repeat the rest");
+    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "cannot be completed from its events");
     check(json!({"Pause": {"reason": null}}), "invalid type: null");
-    check(json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}), "do not repeat the rest");
+    check(
+        json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}),
+        "cannot be completed from its events",
+    );
     let lacking = |kept| {
         TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).unwrap_err().to_string()
     };

@@ -445,9 +445,9 @@ fn the_planner_refuses_tools_and_requests_of_unchecked_plans() {
         proposal.origin = Origin::default();
         proposal.tasks.iter_mut().for_each(|task| task.tool = None);
     });
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("3".into()), "it asks an agent");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("ask".into()), "it asks an agent");
     let refusal = changed(|proposal| proposal.tasks[1].tool = Some("search_code".into()));
-    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("2".into()), "a tool of others");
+    assert_eq!(refusal.unwrap_err(), PlannerError::NotOfAgent("run".into()), "a tool of others");
 }
 
 #[test]
