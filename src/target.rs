@@ -185,7 +185,7 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
     }
     if executed.events.is_empty() {
         said = match cancels.map(|task| task.and_then(|task| target.state().task(task))) {
-            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.as_str().to_lowercase()),
+            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.word()),
             Some(None) => {
                 let view = queries::load_view(&target.store, &target.plan, Range::default()).await?;
                 format!("{} is {}", target.plan, lifecycle::of_log(&target.plan, &view).words())

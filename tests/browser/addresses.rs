@@ -253,11 +253,11 @@ fn a_failed_plan_says_where_and_why_and_is_retried_there() {
     let served = Served::on(scene);
     let page = served.open();
     page.click("[data-listed] a");
-    waits_for(&page, "[data-plan-status='Failed']");
+    waits_for(&page, "[data-plan-status='failed']");
     let why = page.eval("document.querySelector('#plan .why').textContent").as_str().unwrap().to_owned();
     assert!(why.starts_with("It failed at 2 Run") && why.ends_with("exit code 3."), "{why}");
     assert_eq!(page.eval("document.querySelector('#plan .e').textContent"), "error: the disk is full");
     page.click("#plan form[action='/do/retry'] button");
-    page.wait_for("document.querySelector('[data-plan-status]').dataset.planStatus !== 'Failed'", DEADLINE);
+    page.wait_for("document.querySelector('[data-plan-status]').dataset.planStatus !== 'failed'", DEADLINE);
     assert_eq!(page.faults(), []);
 }

@@ -69,12 +69,12 @@ fn a_run_is_watched_to_its_end() {
     waits_for(&page, "[data-listed^='gate']");
     assert_eq!(page.eval("location.pathname"), "/", "a new plan does not change the page");
     page.click("[data-listed^='gate'] a");
-    waits_for(&page, "[data-task='1'][data-status='Running']");
-    waits_for(&page, "[data-task='2'][data-status='Planned']");
+    waits_for(&page, "[data-task='1'][data-state='running']");
+    waits_for(&page, "[data-task='2'][data-state='planned']");
     served.scene.write("go", "");
     waits_for(&page, "[data-plan-status='done']");
     run.finish().expect(0);
-    assert_eq!(count(&page, "[data-task][data-status='Completed']"), 2);
+    assert_eq!(count(&page, "[data-task][data-state='done']"), 2);
     assert_eq!(page.faults(), []);
 }
 
@@ -141,7 +141,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
         "{enabled}"
     );
     let statuses =
-        "JSON.stringify([...document.querySelectorAll('[data-task]')].map((t) => [t.dataset.task, t.dataset.status]))";
+        "JSON.stringify([...document.querySelectorAll('[data-task]')].map((t) => [t.dataset.task, t.dataset.state]))";
     let before = page.eval(statuses);
 
     // The same address shows the same.
@@ -161,7 +161,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     // Finished tasks stay done; the next ones may have begun by now.
     let done = |tasks: &Value| -> Vec<Value> {
         let tasks: Vec<Value> = serde_json::from_str(tasks.as_str().unwrap()).unwrap();
-        tasks.into_iter().filter(|task| task[1] == "Completed").collect()
+        tasks.into_iter().filter(|task| task[1] == "done").collect()
     };
     assert_eq!(done(&page.eval(statuses)), done(&before), "it has what its plan had");
     assert_ne!(done(&before), Vec::<Value>::new());
@@ -204,7 +204,7 @@ fn a_page_that_lost_its_connection_comes_back_and_has_missed_nothing() {
     served.scene.run(&["task", "add", "Two"]).expect(0);
     proxy.join();
     waits_for(&page, "[data-task='2']");
-    waits_for(&page, "[data-task='1'][data-status='Completed']");
+    waits_for(&page, "[data-task='1'][data-state='done']");
     page.wait_for("document.querySelector('#lost').hidden", DEADLINE);
 }
 

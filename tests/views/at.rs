@@ -106,11 +106,11 @@ async fn the_page_at_200_positions_of_a_recorded_day_shows_what_the_views_say() 
         }
         let shown = api.get(&format!("/api/plans/{plan}?at={at}")).await;
         if shown.status() != 200 {
-            assert_eq!(pairs(&page, "data-task", "data-status"), BTreeMap::new(), "{plan} was not there at {at}");
+            assert_eq!(pairs(&page, "data-task", "data-state"), BTreeMap::new(), "{plan} was not there at {at}");
             continue;
         }
         let shown: Value = serde_json::from_str(&shown.text().await.unwrap()).unwrap();
-        assert_eq!(pairs(&page, "data-task", "data-status"), fields(&shown["tasks"], "id", "status"), "{plan} at {at}");
+        assert_eq!(pairs(&page, "data-task", "data-state"), fields(&shown["tasks"], "id", "state"), "{plan} at {at}");
         assert!(
             page.contains(&format!("data-plan-status=\"{}\"", shown["status"].as_str().unwrap())),
             "{plan} at {at}"

@@ -62,6 +62,20 @@ impl TaskStatus {
         self.into()
     }
 
+    /// The word for it in texts for people and agents.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Running => "started",
+            Self::NeedsClarification => "waiting for an answer",
+            Self::Completed => "done",
+            Self::Failed => "failed",
+            Self::TimedOut => "timed out",
+            Self::Cancelled => "cancelled",
+            Self::Skipped => "skipped",
+        }
+    }
+
     /// True when only a retry can change it.
     pub const fn is_end(self) -> bool {
         match self {

@@ -23,7 +23,7 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
     let is_delayed = task.retry_ms.is_some();
     if status != TaskStatus::Running {
-        let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.as_str()));
+        let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.word()));
         return Err(failure.hint(match status {
             TaskStatus::Planned if is_paused => "it is paused: `crewlog resume PLAN/TASK` lets it begin",
             TaskStatus::Planned if is_delayed => {
@@ -48,7 +48,7 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     // Another command may have ended the task first, so that the report counts for nothing.
     let status = target.state().task(id).map_or(status, |task| task.status);
     if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
-        let message = format!("another report came first: task {name} is {}", status.as_str());
+        let message = format!("another report came first: task {name} is {}", status.word());
         return Err(Failure::new(Code::Conflict, message));
     }
     target.say(session, said).await
