@@ -7,12 +7,11 @@ use crewlog_executors::propagation::Unreadable;
 use crewlog_executors::{planning, plans, propagation};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner};
 use crewlog_planner::event::{Command, Event, QuestionId, TaskStatus};
-use crewlog_planner::lifecycle;
+use crewlog_planner::lifecycle::State;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::state::{PlannerState, Task};
-use futures::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::typed::Address;
@@ -23,6 +22,7 @@ use crate::ui::terminal::{Output, say};
 use crate::views::names::{Choice, open_plan};
 use crate::views::queries;
 use crate::views::queries::no_task;
+use crate::views::views;
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;
@@ -73,7 +73,7 @@ impl Target {
     }
 
     pub fn name(&self, task: TaskId) -> String {
-        self.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
+        self.state().name(task)
     }
 
     pub fn state(&self) -> &PlannerState {
@@ -106,9 +106,10 @@ impl Target {
 
     /// Prints the result and the state of the plan.
     pub async fn say(self, session: &Session, said: &str) -> Result<Code, Failure> {
-        let is_json = session.output != Output::Text;
-        let view = is_json.then(|| queries::load_view(&self.store, &self.plan, Range::default()));
-        let status = OptionFuture::from(view).await.transpose()?.map(|view| lifecycle::of_log(&self.plan, &view));
+        let status = match session.output {
+            Output::Text => None,
+            Output::Json | Output::Jsonl => Some(state_now(session, &self.plan).await?),
+        };
         session.print_done(said, &json!({ "plan": self.plan, "status": status }))?;
         if !self.state().phase.is_ended() {
             self.suggest_resume(session);
@@ -122,7 +123,8 @@ impl Target {
         let can_start = |task: &Task| task.status == TaskStatus::Running && is_run(task);
         if self.state().phase.is_paused() || self.state().tasks.iter().any(can_start) {
             let resume = session.command_on("resume", &self.plan);
-            session.suggest(&format!("to continue, unless it already runs: {resume}"));
+            let unless = if self.state().phase.is_paused() { "" } else { ", unless it already runs" };
+            session.suggest(&format!("to continue{unless}: {resume}"));
         }
     }
 }
@@ -168,6 +170,11 @@ pub fn names_of_questions(state: &PlannerState) -> Vec<String> {
     ids.chain(tasks.map(|task| task.plan.name())).collect()
 }
 
+/// The present state of a plan.
+async fn state_now(session: &Session, plan: &str) -> Result<State, Failure> {
+    Ok(views(session).await?.as_of(None).await?.states(plan).await?.plan.state)
+}
+
 pub async fn decide(session: &Session, mut target: Target, command: Command, said: &str) -> Result<Code, Failure> {
     let cancels = match &command {
         Command::Cancel { task, .. } => Some(*task),
@@ -187,12 +194,11 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
         said = match cancels.map(|task| task.and_then(|task| target.state().task(task))) {
             Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.word()),
             Some(None) => {
-                let view = queries::load_view(&target.store, &target.plan, Range::default()).await?;
-                format!("{} is {}", target.plan, lifecycle::of_log(&target.plan, &view).words())
+                format!("{} is {}", target.plan, state_now(session, &target.plan).await?.words())
             }
             None => String::new(),
         };
-        said = if said.is_empty() { "nothing to change".into() } else { said + " already: nothing to cancel" };
+        said = if said.is_empty() { "nothing to change".into() } else { said + ": nothing to cancel" };
     }
     target.say(session, &said).await
 }

@@ -65,7 +65,7 @@ pub enum PlannerError {
     Setting { setting: &'static str, value: usize, min: usize, max: usize },
     #[error("task {0} is {status}: to change it, cancel it, or let it end and retry it", status = .1.word())]
     TaskUnderWay(String, TaskStatus),
-    #[error("task {0} is {status}: it can only be retried, or get other dependencies", status = .1.word())]
+    #[error("task {0} is {status}: only its dependencies can be changed; one that is not done can be retried", status = .1.word())]
     TaskEnded(String, TaskStatus),
     #[error("the id {0} belongs to task {1}: use another id")]
     LabelTaken(String, String),

@@ -175,7 +175,7 @@ impl PlanView {
     }
 
     /// The last holder of a task whose claim has ended.
-    pub(crate) fn past_holder(&self, task: TaskId) -> Option<&Holder> {
+    pub fn past_holder(&self, task: TaskId) -> Option<&Holder> {
         self.times.get(&task)?.past.as_ref()
     }
 

@@ -35,6 +35,6 @@ pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> 
         (false, task) => Command::Cancel { task, reason: cancel.reason },
         (true, Some(_)) => return Err(Failure::user("--compensate undoes what a plan did, and this is a task")),
     };
-    let cancelled = cancel.target.part.map_or_else(|| target.plan.clone(), |name| format!("task {name}"));
+    let cancelled = task.map_or_else(|| target.plan.clone(), |task| format!("task {}", target.name(task)));
     decide(session, target, command, &format!("{cancelled} is cancelled")).await
 }

@@ -28,7 +28,8 @@ pub struct Inbox {
 const MESSAGES_MAX: usize = 1_000;
 
 /// The fields of an item in the text of the list: its heading, and the lines below.
-pub const ITEM: [&[&str]; 2] = [&["id", "kind", "from", "since"], &["text", "choices", "holds_up", "commands"]];
+pub const ITEM: [&[&str]; 2] =
+    [&["id", "kind", "from", "since"], &["text", "choices", "default", "due", "holds_up", "commands"]];
 
 /// The fields of a message, likewise.
 const MESSAGE: [&[&str]; 2] =

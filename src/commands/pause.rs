@@ -29,11 +29,8 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let (command, paused) = match task {
         Some(task) => {
             let name = target.name(task);
-            session.suggest(&format!("to let it start: {}", session.command_in("resume", &target.plan, &name)));
-            (
-                Command::PauseTask { task, reason },
-                format!("task {name} is paused; if it runs, it continues until it ends"),
-            )
+            let paused = format!("task {name} is paused; if it runs, it continues until it ends");
+            (Command::PauseTask { task, reason }, paused)
         }
         None => {
             (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))

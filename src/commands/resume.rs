@@ -81,12 +81,17 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         order(&mut planner, Command::Resume).await?;
         target::propagate(&store, &plan).await?;
     }
+    if planner.handler().state().phase.is_ended() && resume.detach {
+        let retry = session.command_on("retry", &plan);
+        return Err(Failure::new(Code::Conflict, format!("{plan} has ended")).hint(format!("to try again: {retry}")));
+    }
     if planner.handler().state().phase.is_ended() {
         return already_ended(session, &store, &plan).await;
     }
     // Dispatches the tasks whose dispatch a crash prevented.
     order(&mut planner, Command::Continue).await?;
     if resume.detach {
+        session.remark("tasks run while a worker does: crewlog work");
         return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
     }
     let run_session =
@@ -105,7 +110,9 @@ pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Co
         let command = TaskCommand::Unpark { by: session.person() };
         let cause = Cause::request().keeping(command.recorded());
         claim.execute(command, &cause).await?;
-        return target.say(session, &format!("task {name} can be claimed again")).await;
+        let said = format!("task {} can be claimed again", target.name(task));
+        return target.say(session, &said).await;
     }
-    decide(session, target, Command::ResumeTask { task }, &format!("task {name} is resumed")).await
+    let said = format!("task {} is resumed", target.name(task));
+    decide(session, target, Command::ResumeTask { task }, &said).await
 }

@@ -5,8 +5,6 @@ use std::io::Write;
 use clap::Args;
 use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Range};
-use crewlog_planner::event::TaskStatus;
-use crewlog_planner::lifecycle::State;
 use crewlog_planner::parse;
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, TaskPlan};
@@ -23,7 +21,6 @@ use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::{print_view, took};
 use crate::views::views;
-use crate::views::waiting::what_is_waited_for;
 use crate::views::{ForkJson, Prompt, prompt_of_attempt};
 
 #[derive(Debug, Args)]
@@ -75,8 +72,8 @@ async fn show_part(
     let as_of = views(session).await?.as_of(is_past.then_some(at)).await?;
     let now = as_of.now;
     let shown = as_of.plan(plan).await?;
-    let Some(task) = view.state().task_named(part) else {
-        let question = shown.questions.iter().find(|question| question.id == part);
+    let question = shown.questions.iter().find(|question| question.id == part);
+    let Some(task) = view.state().task_named(part).filter(|_| question.is_none()) else {
         let is_question = part.strip_prefix('q').is_some_and(|n| n.parse::<u32>().is_ok());
         let question = json!(question.ok_or_else(|| {
             match is_question {
@@ -142,23 +139,7 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
     let as_of = views(session).await?.as_of(is_past.then_some(point.at)).await?;
     let now = as_of.now;
     let (shown, states) = (as_of.plan(plan).await?, as_of.states(plan).await?);
-    let mut waiting = Vec::new();
-    let mut open = if session.output == Output::Text { vec![(plan.to_owned(), view.clone())] } else { Vec::new() };
-    while let Some((plan, view)) = open.pop() {
-        waiting.extend(what_is_waited_for(session, &plan, &view));
-        let running = view.state().tasks.iter().filter(|task| task.status == TaskStatus::Running);
-        for sub_plan in running.filter_map(|task| task.sub_plan_id(&plan)) {
-            let view = load_view(store, &sub_plan, Range::up_to(point.at)).await?;
-            open.push((sub_plan, view));
-        }
-    }
-    let unattended = match shown.status {
-        State::Interrupted => Some("its run died"),
-        State::Ready if !view.state().config.standing => Some("it can go on, and nobody runs it"),
-        _attended => None,
-    };
-    let resume = session.command_on("resume", plan);
-    waiting.extend(unattended.filter(|_| !is_past).map(|why| format!("{why}\n  {resume}")));
+    let waiting = if session.output == Output::Text { as_of.waits(session, plan).await? } else { Vec::new() };
     session.print(&shown, |to| {
         print_view(&mut *to, plan, point, now, &view, &states)?;
         for ForkJson { plan, at, reason } in &shown.forks {

@@ -35,7 +35,7 @@ use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, unless_closed};
 use crate::ui::text::count;
-use crate::views::waiting::what_is_waited_for;
+use crate::views::views;
 use crate::views::{ListedPlan, queries};
 
 #[derive(Debug, Args)]
@@ -236,9 +236,10 @@ impl WorkerLoop<'_> {
             let plans = summaries.map(|(plan, summary)| ListedPlan::of(plan, summary)).collect::<Vec<_>>();
             self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
-        for (plan, view) in &self.views {
-            for line in what_is_waited_for(self.session, plan, view) {
-                self.progress.note(&line);
+        let as_of = views(self.session).await?.as_of(None).await?;
+        for plan in self.views.keys() {
+            for line in as_of.waits(self.session, plan).await? {
+                self.progress.note(&format!("{plan}: {line}"));
             }
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;

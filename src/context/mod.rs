@@ -362,7 +362,7 @@ impl Session {
             words.push(visible(&shell_word(&word)));
         }
         if typed.is_none() && !words.is_empty() {
-            words.insert(1, visible(&shell_word(plan)));
+            words.push(visible(&shell_word(plan)));
             is_retyped = true;
         }
         is_retyped.then(|| self.command(&words.join(" ")))

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crewlog_executors::crew::{Crew, Refusal};
-use crewlog_mq::Error;
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, LeaseHolder, Leases};
 use crewlog_planner::crew::target::{Target, TargetError};
@@ -12,7 +11,6 @@ use crewlog_planner::crew::target::{Target, TargetError};
 use super::git;
 use super::touches::Edits;
 use crate::context::worktree::{Worktree, real};
-use crate::views::TaskNames;
 
 /// The changes in one worktree.
 pub struct Changes {
@@ -155,18 +153,8 @@ impl Changes {
         let ignored = git::ignored(self.worktree.root(), &paths).await;
         unleased.retain(|target| !ignored.contains(&target.path));
         hits.retain(|hit| !ignored.contains(&hit.blocked.asked.path));
-        name_tasks(crew, &mut hits).await?;
         Ok((unleased, hits))
     }
-}
-
-/// Names the tasks of the leases.
-pub async fn name_tasks(crew: &Crew, hits: &mut [Hit]) -> Result<(), Error> {
-    let mut names = TaskNames::on(crew.store());
-    for task in hits.iter_mut().filter_map(|hit| hit.blocked.task.as_mut()) {
-        *task = names.of_id(task).await?;
-    }
-    Ok(())
 }
 
 impl Hit {

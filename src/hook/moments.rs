@@ -100,9 +100,8 @@ impl Hook<'_> {
             Ok(granted) => Ok(Ok(granted.map(|granted| granted.merge_risks).unwrap_or_default())),
             Err(Refusal::Crew(CrewError::Held(blocked))) => {
                 let leases = self.crew.leases().await?;
-                let mut hits = blocked.into_iter().map(|blocked| Hit::of(&leases, blocked)).collect::<Vec<_>>();
+                let hits = blocked.into_iter().map(|blocked| Hit::of(&leases, blocked)).collect::<Vec<_>>();
                 drop(leases);
-                edits::name_tasks(self.crew, &mut hits).await?;
                 Ok(Err(hits))
             }
             Err(error) => Err(error),

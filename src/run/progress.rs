@@ -11,7 +11,7 @@ use crewlog_mq::{Error, EventStore, Recorded, Timestamp};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{self, Event, TaskStatus, Timer};
-use crewlog_planner::lifecycle::State;
+use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::prompt::{error_lines, headline, question_text};
 use crewlog_planner::state::{Question, Task};
@@ -20,7 +20,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::terminal::{BLOCK, Terminal, say};
 use crate::ui::text::{by_default, count, duration, in_one_line, millis, now, one_line, visible};
-use crate::views::TaskNames;
+use crate::views::{TaskNames, counts_of};
 
 const GREEN: u8 = 32;
 const YELLOW: u8 = 33;
@@ -261,7 +261,7 @@ impl Progress {
     }
 
     /// Shows the end of a run: the failed tasks again, and a line that sums up.
-    pub fn summary(&self, plan: &str, view: &PlanView, state: State) {
+    pub fn summary(&self, plan: &str, view: &PlanView, states: &States) {
         if self.terminal.is_quiet {
             return;
         }
@@ -274,20 +274,9 @@ impl Progress {
                 say(&format!("         {}", visible(&line)));
             }
         }
-        let n_in = |status| tasks.iter().filter(|task| task.status == status).count();
-        let parts = [
-            (n_in(TaskStatus::Completed), "completed"),
-            (n_in(TaskStatus::Failed), "failed"),
-            (n_in(TaskStatus::TimedOut), "timed out"),
-            (n_in(TaskStatus::Cancelled), "cancelled"),
-            (n_in(TaskStatus::Skipped), "skipped"),
-            (n_in(TaskStatus::NeedsClarification), "waiting for an answer"),
-            (n_in(TaskStatus::Running), "started"),
-            (n_in(TaskStatus::Planned), "not started"),
-        ];
-        let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
-        let parts = parts.collect::<Vec<_>>().join(", ");
-        let status = state.words();
+        let counts = State::ALL.iter().zip(counts_of(states)).filter(|(_, n)| *n > 0);
+        let parts = counts.map(|(state, n)| format!("{n} {}", state.words())).collect::<Vec<_>>().join(", ");
+        let status = states.plan.state.words();
         let took = aligned(self.began.elapsed());
         let plan = visible(plan);
         say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));

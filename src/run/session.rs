@@ -37,7 +37,8 @@ use crate::ui::signals::Signals;
 use crate::ui::terminal;
 use crate::ui::terminal::{Output, say, unless_closed};
 use crate::ui::text::{by_default, count, one_line, visible};
-use crate::views::waiting::{how_to_go_on, what_is_waited_for};
+use crate::views::views;
+use crate::views::waiting::how_to_go_on;
 use crate::views::{PlanShown, queries};
 
 pub struct RunSession<'a> {
@@ -335,14 +336,19 @@ impl<'a> RunSession<'a> {
             head = self.store.head().await?;
         }
         let states = states(&self.roster, &self.plan, &self.view, &self.sub_plans);
-        let state = states.plan.state;
         if let Output::Json = self.session.output {
             let shown = PlanShown::of(&self.plan, head, &self.view, &states);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
-        self.progress.summary(&self.plan, &self.view, state);
+        self.progress.summary(&self.plan, &self.view, &states);
+        let waits = match &end {
+            End::Waiting if !self.view.state().waits_for_work() => {
+                views(self.session).await?.as_of(None).await?.waits(self.session, &self.plan).await?
+            }
+            _goes_no_further => Vec::new(),
+        };
         let (code, next) = self.what_next(&end);
-        for line in next {
+        for line in waits.into_iter().chain(next) {
             say(&line);
         }
         unless_closed(self.output_fault.map_or(Ok(()), Err))?;
@@ -381,11 +387,7 @@ impl<'a> RunSession<'a> {
                 (Code::Done, vec![format!("all tasks are done; to add more: {add}")])
             }
             End::Waiting => {
-                let mut next = what_is_waited_for(self.session, &self.plan, &self.view);
-                for (plan, view) in self.sub_plans.iter().filter(|(_, view)| !view.state().phase.is_ended()) {
-                    next.extend(what_is_waited_for(self.session, plan, view));
-                }
-                next.push(format!("then continue: {resume}"));
+                let next = vec![format!("then continue: {resume}")];
                 let lacks = |view: &PlanView| view.state().phase == Phase::Paused && view.state().shortage().is_some();
                 (if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
             }
@@ -398,11 +400,10 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
     let head = store.head().await?;
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     let states = States::of(plan, &view, &Observed::default());
-    let state = states.plan.state;
     if let Output::Json = session.output {
         unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, &states)))?;
     }
-    Progress::new(session.terminal, None, &view).summary(plan, &view, state);
+    Progress::new(session.terminal, None, &view).summary(plan, &view, &states);
     if view.state().phase == Phase::Ended(Outcome::Completed) {
         return Ok(Code::Done);
     }

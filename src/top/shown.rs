@@ -1,5 +1,7 @@
 //! The views that `top` shows, as of one position.
 
+use std::collections::BTreeMap;
+
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
 use crewlog_planner::lifecycle::State;
@@ -9,7 +11,9 @@ use super::state::Panel;
 use crate::context::facts;
 use crate::ui::failure::Failure;
 use crate::ui::text::{one_line, rfc3339, visible};
-use crate::views::{AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, TaskShown, Views};
+use crate::views::{
+    AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, TaskNames, TaskShown, Views, counts_of,
+};
 
 /// The most plans that are listed: the open ones first, then the newest.
 const PLANS_MAX: usize = 200;
@@ -44,8 +48,8 @@ pub struct Shown {
     pub tasks: Vec<TaskLine>,
     pub agents: Vec<AgentView>,
     pub leases: Vec<LeaseView>,
-    /// Newest first.
-    pub events: Vec<Recorded>,
+    /// Each with its subject, newest first.
+    pub events: Vec<(Recorded, String)>,
 }
 
 /// A plan, with the number of its tasks in each state if it is an open one of the project.
@@ -89,10 +93,13 @@ impl Shown {
     /// A position that the log does not reach, or a fault of the log.
     pub async fn load(views: &Views, asked: &Asked) -> Result<Self, Failure> {
         let as_of = views.as_of(asked.at).await?;
-        let tracks = as_of.tracks().await?;
+        let mut counts = BTreeMap::new();
+        for plan in as_of.tracks().await?.keys() {
+            counts.insert(plan.clone(), counts_of(&as_of.states(plan).await?));
+        }
         let plans = as_of.plans().await?.into_iter().rev();
-        let counts = |plan: &str| tracks.get(plan).map(|track| track.counts());
-        let mut plans: Vec<_> = plans.map(|listed| PlanLine { counts: counts(&listed.plan), listed }).collect();
+        let line = |listed: ListedPlan| PlanLine { counts: counts.get(&listed.plan).copied(), listed };
+        let mut plans: Vec<_> = plans.map(line).collect();
         plans.sort_by_key(|plan| plan.counts.is_none());
         plans.truncate(PLANS_MAX);
         let is_listed = |plan: &&String| plans.iter().any(|line| line.listed.plan == **plan);
@@ -116,8 +123,12 @@ impl Shown {
             }
         }
         let range = Range::up_to(as_of.at).backwards();
-        let events = as_of.events(&EventFilter::default(), range, EVENTS_MAX).await?.events;
-        let before = events.first().map(|last| Position(last.append_start.0 - 1)).filter(|before| before.0 > 0);
+        let (mut events, mut names) = (Vec::new(), TaskNames::up_to(as_of.at, as_of.store()));
+        for event in as_of.events(&EventFilter::default(), range, EVENTS_MAX).await?.events {
+            let subject = names.subject(&event).await?;
+            events.push((event, subject));
+        }
+        let before = events.first().map(|(last, _)| Position(last.append_start.0 - 1)).filter(|before| before.0 > 0);
         Ok(Self {
             at: as_of.at,
             head: as_of.store().head().await?,
@@ -163,10 +174,11 @@ impl Shown {
             Panel::Agents => (json!(self.agents.get(place)?), "note", &["agent", "liveness"]),
             Panel::Leases => (json!(self.leases.get(place)?), "reason", &["path", "agent"]),
             Panel::Log => {
-                let event = self.events.get(place)?;
+                let (event, subject) = self.events.get(place)?;
                 let data: Value = serde_json::from_str(&event.data).unwrap_or_default();
-                let (at, of) = (rfc3339(event.created_at), format!("{}/{}", event.stream_id, event.aggregate_id));
-                return Some(safe(&format!("{} {}\n{of}\n{at}\n\n{data:#}", event.position, event.event_type)));
+                let (at, stream) = (rfc3339(event.created_at), &event.stream_id);
+                let head = format!("{} {}\n{stream} {subject}\n{at}", event.position, event.event_type);
+                return Some(safe(&format!("{head}\n\n{data:#}")));
             }
         };
         Some(described(json, first, heading))
@@ -252,10 +264,10 @@ fn lease((place, lease): (usize, &LeaseView)) -> Row {
     Row::new(key, place, tone, &[&lease.path, &lease.agent, state, &until])
 }
 
-fn event((place, event): (usize, &Recorded)) -> Row {
+fn event((place, (event, subject)): (usize, &(Recorded, String))) -> Row {
     let tone = if event.event_type.ends_with("Failed") { Tone::Bad } else { Tone::Plain };
     let (position, at) = (event.position.to_string(), rfc3339(event.created_at));
-    let cells = [&position, clock(&at), &event.event_type, &event.aggregate_id];
+    let cells = [&position, clock(&at), &event.event_type, subject];
     Row::new(position.clone(), place, tone, &cells)
 }
 

@@ -312,13 +312,13 @@ impl State {
             KeyCode::Char('n') if need.kind == Kind::Permission => return self.settle(&need, 1, ""),
             _other if need.kind == Kind::Permission => {}
             KeyCode::Enter if text.trim().is_empty() => self.note = "the answer is empty".to_owned(),
-            KeyCode::Enter => match need.actions.iter().position(asks_words) {
-                Some(place) => return self.settle(&need, place, &text),
-                None => match need.choices.iter().position(|choice| choice.eq_ignore_ascii_case(text.trim())) {
-                    Some(place) => return self.settle(&need, place, ""),
+            KeyCode::Enter => {
+                let chosen = need.choices.iter().position(|choice| choice.eq_ignore_ascii_case(text.trim()));
+                match chosen.or_else(|| need.actions.iter().position(asks_words)) {
+                    Some(place) => return self.settle(&need, place, &text),
                     None => self.note = format!("one of: {}", need.choices.join(", ")),
-                },
-            },
+                }
+            }
             KeyCode::Backspace => drop(text.pop()),
             KeyCode::Char('u') if is_control => text.clear(),
             KeyCode::Char(typed) if !is_control => text.push(typed),

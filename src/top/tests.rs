@@ -20,6 +20,8 @@ const HOUR_MS: u64 = 3_600_000;
 
 fn need(kind: Kind, id: &str, from: &str, text: &str, actions: &[NeedAction]) -> NeedView {
     NeedView {
+        default: None,
+        due: None,
         kind,
         id: id.into(),
         from: from.into(),
@@ -112,8 +114,8 @@ fn lease(path: &str) -> LeaseView {
     }
 }
 
-fn event(position: i64, event_type: &str) -> Recorded {
-    Recorded {
+fn event(position: i64, event_type: &str) -> (Recorded, String) {
+    let event = Recorded {
         position: Position(position),
         event_id: Uuid::nil(),
         stream_id: "planner".into(),
@@ -126,7 +128,8 @@ fn event(position: i64, event_type: &str) -> Recorded {
         tags: Vec::new(),
         created_at: Timestamp(0),
         append_start: Position(position),
-    }
+    };
+    (event, "p/T1".to_owned())
 }
 
 fn shown() -> Shown {
@@ -338,8 +341,8 @@ fn hostile_text_does_not_reach_the_terminal() {
     state.shown.tasks[0] = task(hostile, lifecycle::State::Running, hostile, Some(hostile));
     state.shown.agents = vec![agent(hostile)];
     state.shown.leases = vec![lease(hostile)];
-    state.shown.events[0].event_type = hostile.into();
-    state.shown.events[0].data = json!({ hostile: hostile }).to_string();
+    state.shown.events[0].0.event_type = hostile.into();
+    state.shown.events[0].0.data = json!({ hostile: hostile }).to_string();
     (state.shown.plan, state.folder) = (Some(hostile.into()), hostile.into());
     for keys in ["", "\n", "\rj\nx", "\rjj\n", "\r3\n", "\r4\n", "\r5\n", "\r6\n"] {
         press(&mut state, keys);

@@ -1,8 +1,9 @@
 //! The crew of the project: agents, leases, messages, and everything that waits for a person.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use crewlog_executors::crew::{Facts, Mail, Need, OpenPlan, Refusal, needs_you};
+use crewlog_executors::crew::{Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Liveness};
 use crewlog_planner::crew::leases::{Lease, LeaseHolder, Leases, Request, Waiting};
@@ -10,7 +11,7 @@ use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
-use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, TaskNames};
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, Track};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::rfc3339;
 
@@ -39,12 +40,7 @@ impl AsOf {
         &self,
         is_meant: impl Fn(&str, &Target, Option<&String>) -> bool,
     ) -> Result<Vec<LeaseView>, Error> {
-        let leases = self.handled(&self.kept.leases).await?;
-        let (mut shown, mut names) = (shown(&leases.0, is_meant), TaskNames::on(self.store()));
-        for task in shown.iter_mut().filter_map(|lease| lease.task.as_mut()) {
-            *task = names.of_id(task).await?;
-        }
-        Ok(shown)
+        Ok(shown(&self.handled(&self.kept.leases).await?.0, is_meant))
     }
 
     /// At most `limit` messages to an agent after a position, oldest first. The second value is true if there are more.
@@ -66,7 +62,25 @@ impl AsOf {
     /// Everything that waits for a person: items that block work first, then by age. `command` makes a command line
     /// from the words of a command.
     pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
-        let tracks = self.tracks().await?;
+        self.needs_among(self.tracks().await?, command).await
+    }
+
+    /// The same for a plan and its sub-plans, of any project.
+    pub async fn needs_of(&self, plan: &str, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
+        let (family, mut tracks) = (self.family(plan).await?, self.tracks().await?);
+        for plan in &family {
+            tracks.insert(plan.clone(), self.track(plan).await?);
+        }
+        let mut needs = self.needs_among(tracks, command).await?;
+        needs.retain(|need| family.contains(&need.from));
+        Ok(needs)
+    }
+
+    async fn needs_among(
+        &self,
+        tracks: BTreeMap<String, Arc<Track>>,
+        command: impl Fn(&str) -> String,
+    ) -> Result<Vec<NeedView>, Error> {
         let (none, mut states) = (BTreeMap::new(), Vec::new());
         for plan in tracks.keys() {
             states.push(self.states(plan).await?);
@@ -93,7 +107,10 @@ impl AsOf {
             messages: &messages.0,
             conflicts: &conflicts.0,
         };
-        Ok(needs_you(&facts).into_iter().map(|need| NeedView::of(need, self.now, &command)).collect())
+        let mut needs = needs_you(&facts);
+        // Between two tasks of a run, its plan is ready for a moment.
+        needs.retain(|need| !self.is_past || need.kind != Kind::Ready);
+        Ok(needs.into_iter().map(|need| NeedView::of(need, self.now, &command)).collect())
     }
 }
 
@@ -167,10 +184,12 @@ impl LeaseView {
 impl NeedView {
     fn of(need: Need, now: Timestamp, command: impl Fn(&str) -> String) -> Self {
         let commands = need.commands().iter().map(|words| command(words)).collect();
-        let Need { kind, id, from, text, choices, since, holds_up, actions } = need;
+        let Need { kind, id, from, text, choices, default, since, holds_up, actions } = need;
+        let (default, due) = default.map(|(answer, due)| (answer, rfc3339(due))).unzip();
         let actions = actions.iter().map(|action| json!(action)).collect();
         let age_ms = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
-        Self { kind, id, from, text, choices, since: since.map(rfc3339), age_ms, holds_up, actions, commands }
+        let since = since.map(rfc3339);
+        Self { kind, id, from, text, choices, default, due, since, age_ms, holds_up, actions, commands }
     }
 }
 

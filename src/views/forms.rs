@@ -95,6 +95,10 @@ pub struct NeedView {
     pub text: String,
     /// Suggested answers.
     pub choices: Vec<String>,
+    /// The answer that counts if nobody answers.
+    pub default: Option<String>,
+    /// The time when it does.
+    pub due: Option<String>,
     pub since: Option<String>,
     pub age_ms: Option<u64>,
     /// The tasks that it blocks, at most 20.

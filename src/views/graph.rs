@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Position};
 use crewlog_planner::analysis::Analysis;
-use crewlog_planner::lifecycle::State;
+use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -58,12 +58,12 @@ pub struct GraphNode {
 impl AsOf {
     /// The graph of a plan. For a large one, `open` is the step whose tasks are shown separately.
     pub async fn graph(&self, plan: &str, open: Option<usize>) -> Result<PlanGraph, Error> {
-        let track = self.track(plan).await?;
-        Ok(graph(plan, self.at, &track, open))
+        let (track, states) = (self.track(plan).await?, self.states(plan).await?);
+        Ok(graph(plan, self.at, &track, &states, open))
     }
 }
 
-fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGraph {
+fn graph(plan: &str, at: Position, track: &Track, states: &States, open: Option<usize>) -> PlanGraph {
     let state = track.view.state();
     let tasks: Vec<TaskPlan> = state.tasks.iter().map(|task| task.plan.clone()).collect();
     let empty =
@@ -79,7 +79,7 @@ fn graph(plan: &str, at: Position, track: &Track, open: Option<usize>) -> PlanGr
         let is_collapsed = is_large && (open != Some(step) || group.len() > NODES_MAX);
         for (n, id) in group.iter().enumerate() {
             let Some(task) = state.task(*id) else { continue };
-            let stage = track.state(*id);
+            let stage = states.task(*id).state;
             let marks = (critical.contains(id), startable.contains(id), track.added.contains_key(id));
             if is_collapsed && n > 0 {
                 let last = nodes.len() - 1;

@@ -12,6 +12,7 @@ use crewlog_planner::listing::{self, PlanList, PlanSummary};
 use crewlog_planner::plan::TaskId;
 
 use super::points::forks_of;
+use super::states::counts_of;
 use super::{
     AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, TaskNames,
 };
@@ -118,7 +119,7 @@ impl AsOf {
     }
 
     async fn name_tasks(&self, conflicts: &mut [ConflictView]) -> Result<(), Error> {
-        let mut names = TaskNames::on(self.store());
+        let mut names = TaskNames::up_to(self.at, self.store());
         for conflict in conflicts {
             let holders = conflict.holders.iter_mut().map(|holder| (&holder.plan, &mut holder.task));
             let resolved = conflict.resolved.iter_mut().map(|resolved| (&resolved.plan, &mut resolved.task));
@@ -139,7 +140,7 @@ impl AsOf {
         let query = query.or(Query::stream(asks::STREAM).of_type("PersonAsked"));
         let query = query.or(Query::all().of_type("ConflictDetected"));
         let page = self.store().read(&query, Range::up_to(self.at).backwards(), MARKS_MAX).await?;
-        let (mut marks, mut names) = (Vec::new(), TaskNames::on(self.store()));
+        let (mut marks, mut names) = (Vec::new(), TaskNames::up_to(self.at, self.store()));
         for recorded in page.events.iter().rev() {
             let subject = names.subject(recorded).await?;
             marks.extend(Mark::of(recorded, &subject).ok().flatten());
@@ -152,8 +153,12 @@ impl AsOf {
         let track = self.track(plan).await?;
         let n = i64::try_from(n.max(1)).unwrap_or(i64::MAX);
         let position = |i: i64| Position(self.at.0.saturating_mul(i) / n);
-        let counts = (1..=n).map(position).map(|position| CountsAt { position, counts: track.counts_at(position) });
-        Ok(CountsView { at: self.at, stages: State::ALL.to_vec(), counts: counts.collect() })
+        let at = |position| CountsAt { position, counts: track.counts_at(position) };
+        let mut counts: Vec<_> = (1..=n).map(position).map(at).collect();
+        // The last is that of the position itself.
+        let present = counts_of(&self.states(plan).await?);
+        counts.last_mut().into_iter().for_each(|last| last.counts = present);
+        Ok(CountsView { at: self.at, stages: State::ALL.to_vec(), counts })
     }
 }
 

@@ -37,6 +37,7 @@ pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
 pub use self::prompt::{Prompt, prompt_of_attempt};
 pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::since::Since;
+pub use self::states::counts_of;
 pub use self::task_names::TaskNames;
 pub use self::timeline::{LaneBar, Timeline};
 pub use self::track::{Counts, N_STATES, Track, tasks_of};

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use crewlog_executors::projecting::list_plans;
 use crewlog_mq::{Error, EventStore, Query, Range};
 use crewlog_planner::listing::{ListedPlan, PlanList};
-use crewlog_planner::{event, lifecycle, nesting};
+use crewlog_planner::{event, nesting};
 
+use super::as_of::views;
 use super::queries::load_readable;
 use crate::context::Session;
 use crate::context::plan_ids::slug_of;
@@ -71,12 +72,15 @@ pub async fn ambiguous(
     typed: Option<&str>,
     plans: &[String],
 ) -> Result<Failure, Failure> {
-    let (mut listed, mut lines, head) = (Vec::new(), Vec::new(), store.head().await?);
+    let (mut listed, mut lines, as_of) = (Vec::new(), Vec::new(), views(session).await?.as_of(None).await?);
     for plan in plans.iter().rev().take(LISTED_MAX) {
-        let state = load_readable(store, plan, head).await?.map(|view| {
-            let fork = if view.state().parent.is_some() { "fork, " } else { "" };
-            format!("{fork}{}", lifecycle::of_log(plan, &view).words())
-        });
+        let state = match load_readable(store, plan, as_of.at).await? {
+            Some(view) => {
+                let fork = if view.state().parent.is_some() { "fork, " } else { "" };
+                Some(format!("{fork}{}", as_of.states(plan).await?.plan.state.words()))
+            }
+            None => None,
+        };
         listed.push(format!("{plan} ({})", state.as_deref().unwrap_or("unreadable")));
         lines.extend(session.retyped(typed, plan));
     }
@@ -185,8 +189,11 @@ fn is_fork(plan: &ListedPlan) -> bool {
     plan.summary.as_ref().is_some_and(|summary| summary.parent.is_some())
 }
 
-/// The plan that a fork was made from, or the parent plan of a sub-plan.
+/// The plan that a fork was made from, or the parent plan of a sub-plan: `p` for `p.3-1`.
 fn parent_of(plan: &ListedPlan) -> Option<&str> {
     let forked = plan.summary.as_ref().and_then(|summary| summary.parent.as_ref());
-    forked.map(|parent| parent.plan.as_str()).or_else(|| plan.id.rsplit_once('.').map(|(parent, _)| parent))
+    let is_number = |text: &str| text.parse::<u64>().is_ok();
+    let is_sub_plan = |end: &str| end.split_once('-').is_some_and(|(task, n)| is_number(task) && is_number(n));
+    let above = || plan.id.rsplit_once('.').filter(|(_, end)| is_sub_plan(end)).map(|(parent, _)| parent);
+    forked.map(|parent| parent.plan.as_str()).or_else(above)
 }

@@ -91,16 +91,13 @@ pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Fail
 pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
     const SHOWN_MAX: usize = 8;
     let typed = name.to_lowercase();
-    let known = state.tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
-    let is_like = |known: &&String| known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase());
-    let mut candidates = known.iter().filter(is_like).collect::<Vec<_>>();
-    if candidates.is_empty() {
-        candidates.extend(&known);
-    }
-    let n_more = candidates.len().saturating_sub(SHOWN_MAX);
-    let shown = candidates.iter().take(SHOWN_MAX).map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let mut known = state.tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
+    // Those that are like it come first.
+    known.sort_by_key(|known| !(known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase())));
+    let n_more = known.len().saturating_sub(SHOWN_MAX);
+    let shown = known.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };
-    Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; it has {shown}{more}"))
+    Failure::new(Code::Nothing, format!("{plan} has no task {name:?}; its tasks are {shown}{more}"))
         .did_you_mean(name, known.iter().map(String::as_str))
         .hint(session.command_on("show", plan))
 }

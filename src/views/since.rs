@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::AsOf;
 
 /// The most events that are counted, the newest.
-const EVENTS_MAX: usize = 20_000;
+const EVENTS_MAX: usize = 10_000;
 
 /// The tasks and plans that ended after a position, by their state.
 #[derive(Debug, Default, Serialize)]

@@ -8,17 +8,20 @@ use crewlog_mq::Error;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::TaskPlan;
 
-use super::{AsOf, Track};
+use super::{AsOf, Counts, N_STATES, Track};
+
+/// The number of tasks in each state.
+pub fn counts_of(states: &States) -> Counts {
+    states.tasks.iter().fold([0; N_STATES], |mut counts, (_, task)| {
+        counts[task.state as usize] += 1;
+        counts
+    })
+}
 
 impl AsOf {
     /// The states of a plan and its tasks, by those of its sub-plans.
     pub async fn states(&self, plan: &str) -> Result<States, Error> {
-        let (holders, mut order, mut n_known) = (self.holders().await?, vec![plan.to_owned()], 0);
-        while let Some(plan) = order.get(n_known).cloned() {
-            let track = self.track(&plan).await?;
-            order.extend(track.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
-            n_known += 1;
-        }
+        let (holders, mut order) = (self.holders().await?, self.family(plan).await?);
         let mut below: BTreeMap<String, State> = BTreeMap::new();
         // Each sub-plan comes after its parent plan.
         while let Some(sub_plan) = order.pop() {
@@ -33,6 +36,17 @@ impl AsOf {
             }
         }
         Ok(States::of(plan, &self.track(plan).await?.view, &Observed::default()))
+    }
+
+    /// A plan and the sub-plans that carry out its tasks now, each after its parent plan.
+    pub(super) async fn family(&self, plan: &str) -> Result<Vec<String>, Error> {
+        let (mut family, mut n_known) = (vec![plan.to_owned()], 0);
+        while let Some(plan) = family.get(n_known).cloned() {
+            let track = self.track(&plan).await?;
+            family.extend(track.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
+            n_known += 1;
+        }
+        Ok(family)
     }
 
     /// The tasks of the open plans that agents can work on.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crewlog_executors::history::History;
-use crewlog_mq::{Error, EventStore, Query, Range, Recorded};
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::plan::TaskId;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 /// Reads the names of a plan's tasks at first use.
 pub struct TaskNames {
     store: EventStore,
+    range: Range,
     plans: HashMap<String, HashMap<TaskId, String>>,
 }
 
@@ -23,8 +24,14 @@ struct OfTask {
 }
 
 impl TaskNames {
+    /// The present names.
     pub fn on(store: &EventStore) -> Self {
-        Self { store: store.clone(), plans: HashMap::new() }
+        Self { store: store.clone(), range: Range::default(), plans: HashMap::new() }
+    }
+
+    /// The names as of a position.
+    pub fn up_to(at: Position, store: &EventStore) -> Self {
+        Self { range: Range::up_to(at), ..Self::on(store) }
     }
 
     /// The name of a task; its number if the plan is unreadable or lacks the task.
@@ -39,24 +46,18 @@ impl TaskNames {
         Ok(name)
     }
 
-    /// The same for the id of a task; any other text stays as it is.
-    pub async fn of_id(&mut self, id: &str) -> Result<String, Error> {
-        match claim::split_aggregate_id(id) {
-            Some((plan, task)) => Ok(format!("{plan}/{}", self.of(plan, task).await?)),
-            None => Ok(id.to_owned()),
-        }
-    }
-
     /// The subject of an event: `PLAN/NAME` for one of a task, else the id of its aggregate.
     pub async fn subject(&mut self, recorded: &Recorded) -> Result<String, Error> {
         let id = &recorded.aggregate_id;
         let task = match recorded.stream_id.as_str() {
-            claim::STREAM => return self.of_id(id).await,
-            event::STREAM => serde_json::from_str(&recorded.data).ok().and_then(|OfTask { task_id }| task_id),
+            claim::STREAM => claim::split_aggregate_id(id),
+            event::STREAM => {
+                serde_json::from_str(&recorded.data).ok().and_then(|OfTask { task_id }| Some((id.as_str(), task_id?)))
+            }
             _another => None,
         };
         Ok(match task {
-            Some(task) => format!("{id}/{}", self.of(id, task).await?),
+            Some((plan, task)) => format!("{plan}/{}", self.of(plan, task).await?),
             None => id.clone(),
         })
     }
@@ -67,7 +68,7 @@ impl TaskNames {
             Err(Error::Decode { .. }) => return Ok(HashMap::new()),
             history => history?,
         };
-        let mut records = std::pin::pin!(history.records(&self.store, &query, Range::default()));
+        let mut records = std::pin::pin!(history.records(&self.store, &query, self.range));
         let mut names = HashMap::new();
         while let Some(recorded) = records.try_next().await? {
             if let Ok(Event::TasksPlanned { tasks, .. } | Event::TasksAmended { tasks, .. }) = recorded.decode() {

@@ -60,7 +60,7 @@ pub struct LaneBar {
 impl AsOf {
     /// The time line of a plan, in lanes by task or else by executor.
     pub async fn timeline(&self, plan: &str, is_by_task: bool) -> Result<Timeline, Error> {
-        let track = self.track(plan).await?;
+        let (track, states) = (self.track(plan).await?, self.states(plan).await?);
         let mut lanes: BTreeMap<(bool, String), Vec<LaneBar>> = BTreeMap::new();
         for task in &track.view.state().tasks {
             let (name, title) = (task.plan.name(), one_line(&task.plan.description, 120));
@@ -73,7 +73,7 @@ impl AsOf {
                 lanes.entry((lane == NOBODY, lane)).or_default().push(LaneBar {
                     task: name.clone(),
                     title: title.clone(),
-                    stage: *state,
+                    stage: if ended.is_some() { *state } else { states.task(task.plan.id).state },
                     executor: executor.clone(),
                     from: from.position,
                     from_us: from.at.0,

@@ -125,16 +125,6 @@ impl Track {
         self.bars.get(&task).map_or(&[], Vec::as_slice)
     }
 
-    /// The state of a task.
-    pub fn state(&self, task: TaskId) -> State {
-        self.states.get(&task).copied().unwrap_or_default()
-    }
-
-    /// The number of tasks in each state.
-    pub fn counts(&self) -> Counts {
-        self.counts
-    }
-
     /// The counts at a position.
     pub fn counts_at(&self, position: Position) -> Counts {
         let n = self.counted.partition_point(|(point, _)| point.position <= position);

@@ -47,8 +47,9 @@ impl AsOf {
             let status = states.plan.state;
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
         };
-        let asked = || state.task(state.questions.iter().find(|asked| asked.id.to_string() == part)?.task);
-        let Some(task) = state.task_named(part).or_else(asked) else { return Ok(None) };
+        let asked = state.questions.iter().find(|asked| asked.id.to_string() == part);
+        let task = asked.map_or_else(|| state.task_named(part), |asked| state.task(asked.task));
+        let Some(task) = task else { return Ok(None) };
         let (id, step) = (state.target(&plan, task.plan.id), &task.plan);
         let within = |name: String| format!("{plan}/{name}");
         let waits = step.depends_on.iter().filter_map(|on| state.task(on.task)).filter(|on| !on.status.is_end());
@@ -116,7 +117,8 @@ fn sentence(track: &Track, states: &States, now: Timestamp) -> String {
     }
     if let Some(task) = first(State::Running) {
         let since = track.bars(task).last().map_or(Duration::ZERO, |bar| now.since(bar.from.at));
-        let executor = view.holder(task).map(|holder| holder.executor.name.clone()).unwrap_or_default();
+        let holder = view.holder(task).or_else(|| view.past_holder(task));
+        let executor = holder.map_or_else(|| "A worker".to_owned(), |holder| holder.executor.name.clone());
         let others = match of(State::Running).count() - 1 {
             0 => String::new(),
             1 => ", and one other task runs".to_owned(),

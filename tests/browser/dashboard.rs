@@ -178,7 +178,6 @@ fn a_conflict_comes_and_goes() {
     assert_eq!(count(&page, conflict), 0);
     page.goto(&served.url("/"));
     waits_for(&page, conflict);
-    page.type_text(&format!("{conflict} input[name='reason']"), "one at a time");
     page.click(&format!("{conflict} button"));
     waits_until_gone(&page, conflict);
     assert_eq!(page.faults(), []);

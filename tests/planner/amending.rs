@@ -183,9 +183,9 @@ fn a_running_task_cannot_be_edited_and_an_ended_one_only_takes_dependencies() {
         1 Failed: boom
         2 Skipped: task A did not complete
         > amend edit 2 command=d
-        ! task B is Skipped: it can only be retried, or get other dependencies
+        ! task B is Skipped: only its dependencies can be changed; one that is not done can be retried
         > amend skip 1
-        ! task A is Failed: it can only be retried, or get other dependencies
+        ! task A is Failed: only its dependencies can be changed; one that is not done can be retried
         > amend add before=2 Run `e`
         amended 2 4: better
         dispatched 4#1
@@ -352,9 +352,9 @@ fn one_amendment_cannot_both_complete_and_skip_a_task() {
         planned 1 2
         dispatched 1#1
         > amend done 2 ; skip 2
-        ! task 2 is Completed: it can only be retried, or get other dependencies
+        ! task 2 is Completed: only its dependencies can be changed; one that is not done can be retried
         > amend skip 2 ; done 2
-        ! task 2 is Skipped: it can only be retried, or get other dependencies
+        ! task 2 is Skipped: only its dependencies can be changed; one that is not done can be retried
         > amend done 2 ; done 2
         2 Completed: done by a person
         ",
@@ -373,7 +373,7 @@ fn a_person_cannot_complete_a_task_that_has_ended() {
         1 Failed (lets go): boom
         dispatched 2#1
         > amend done 1
-        ! task 1 is Failed: it can only be retried, or get other dependencies
+        ! task 1 is Failed: only its dependencies can be changed; one that is not done can be retried
         ",
     );
 }

@@ -9,7 +9,7 @@ use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
 use crewlog_planner::crew::messages::{self, Messages};
-use crewlog_planner::event::{Event, PlannerCmd, Purpose};
+use crewlog_planner::event::{Event, PlannerCmd, Purpose, Timer};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
@@ -58,7 +58,7 @@ pub enum Kind {
 pub struct Need {
     /// Its kind.
     pub kind: Kind,
-    /// Its name: `a12`, `PLAN/q1`, `PLAN/3`, a plan, the number of a conflict or of a message.
+    /// Its name: `a12`, `PLAN/q1`, `PLAN/TASK`, a plan, the number of a conflict or of a message.
     pub id: String,
     /// The agent or the plan that waits.
     pub from: String,
@@ -66,6 +66,8 @@ pub struct Need {
     pub text: String,
     /// Suggested answers.
     pub choices: Vec<String>,
+    /// The answer that counts if nobody answers, and the time of its effect, in log time.
+    pub default: Option<(String, Timestamp)>,
     /// The start of the wait, in log time.
     pub since: Option<Timestamp>,
     /// The blocked tasks, at most 20.
@@ -76,7 +78,8 @@ pub struct Need {
 
 impl Need {
     fn new(kind: Kind, id: String, from: String, text: String) -> Self {
-        Self { kind, id, from, text, choices: Vec::new(), since: None, holds_up: Vec::new(), actions: Vec::new() }
+        let (choices, holds_up, actions) = Default::default();
+        Self { kind, id, from, text, choices, default: None, since: None, holds_up, actions }
     }
 
     /// The actions as commands: [`NeedAction::words`].
@@ -155,8 +158,10 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
         let answer = |text: &str| NeedAction::Answer { question: id.clone(), text: text.to_owned() };
         let (kind, actions) = match ask.wanted {
             Wanted::Permission => (Kind::Permission, ["allow", "deny"].map(answer).to_vec()),
-            Wanted::Answer if ask.choices.is_empty() => (Kind::Question, vec![answer(OWN_WORDS)]),
-            Wanted::Answer => (Kind::Question, ask.choices.iter().map(|choice| answer(choice)).collect()),
+            Wanted::Answer => {
+                let choices = ask.choices.iter().map(String::as_str);
+                (Kind::Question, choices.chain([OWN_WORDS]).map(answer).collect())
+            }
         };
         let task = ask.task.as_deref().and_then(|task| task.split_once('/'));
         let of_task = task.and_then(|(plan, name)| {
@@ -201,7 +206,9 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
     holds_up.retain(|held| *held != open.within(asker));
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
     let text = question_text(open.view.state(), question, headline);
-    Need { choices, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), text) }
+    let due = open.view.state().due(Timer::Question(question.id));
+    let default = question.default.as_ref().zip(due).map(|(default, due)| (default.answer.clone(), due));
+    Need { choices, default, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), text) }
 }
 
 /// The item of a task that waits for a person's work, permission or order to resume.
@@ -220,7 +227,7 @@ fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
             let text = format!("{} agents were lost with it: {does}", claim::LOST_MAX);
             (Kind::Parked, text, vec![NeedAction::Resume { target: named.clone() }])
         }
-        (State::Paused, _) if task.is_paused && open.view.state().has_met_dependencies(id) => {
+        (State::Paused, _) if task.is_paused => {
             (Kind::Paused, does.clone(), vec![NeedAction::Resume { target: named.clone() }])
         }
         _moves_by_itself_or_with_its_plan => return None,
@@ -281,7 +288,9 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
     let (of_agents, of_workers): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| of_agent(task).is_some());
     let names = |tasks: &[TaskId]| tasks.iter().map(|task| open.name(*task)).collect::<Vec<_>>().join(", ");
     if !of_workers.is_empty() {
-        let text = format!("its run died: {}", names(&of_workers));
+        let those = if of_workers.len() == 1 { "task" } else { "tasks" };
+        let text = format!("its run died during {those} {}; resuming runs them again", names(&of_workers));
+        let text = if of_workers.len() == 1 { text.replace("runs them", "runs it") } else { text };
         return Some((text, vec![NeedAction::Resume { target: open.plan.to_owned() }]));
     }
     if of_agents.is_empty() || state.config.standing {

@@ -46,6 +46,6 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
         DefaultAnswer { answer, after_ms }
     });
     let question_id = target.state().questions.len() + 1;
-    let said = format!("q{question_id} is asked of task {}", ask.task.name);
+    let said = format!("q{question_id} is asked of task {}", target.name(task));
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await
 }

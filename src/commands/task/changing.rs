@@ -16,6 +16,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{one_line, visible};
 
+/// `said` follows the name of the task.
 pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str) -> Result<Code, Failure> {
     let InPlan { plan, name } = task;
     let mut target = Target::find_to_tell(session, plan).await?;
@@ -23,20 +24,22 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     let (id, attempt, status, is_paused) = (task.plan.id, task.attempts, task.status, task.is_paused);
     let is_delayed = task.retry_ms.is_some();
     if status != TaskStatus::Running {
-        let failure = Failure::new(Code::Conflict, format!("task {name} is {}, not running", status.word()));
+        let failure =
+            Failure::new(Code::Conflict, format!("task {} is {}, not running", target.name(id), status.word()));
+        let command = |word| session.command_in(word, &target.plan, &target.name(id));
         return Err(failure.hint(match status {
-            TaskStatus::Planned if is_paused => "it is paused: `crewlog resume PLAN/TASK` lets it begin",
+            TaskStatus::Planned if is_paused => format!("it is paused; to let it begin: {}", command("resume")),
             TaskStatus::Planned if is_delayed => {
-                "it waits for its retry: `crewlog retry PLAN/TASK --now` tries it at once"
+                format!("it waits for its retry; to try it at once: {}", command("retry --now"))
             }
-            TaskStatus::Planned => "it is not its turn yet: what it waits for has to end first",
-            TaskStatus::NeedsClarification => "it waits for an answer: `crewlog answer PLAN/TASK TEXT`",
-            TaskStatus::Completed => "it is done already",
+            TaskStatus::Planned => "the tasks that it waits for have to end first".to_owned(),
+            TaskStatus::NeedsClarification => format!("it waits for an answer: {} \"...\"", command("answer")),
+            TaskStatus::Completed => "it is already done".to_owned(),
             TaskStatus::Failed
             | TaskStatus::TimedOut
             | TaskStatus::Cancelled
             | TaskStatus::Skipped
-            | TaskStatus::Running => "`crewlog retry PLAN/TASK` opens it again",
+            | TaskStatus::Running => format!("to open it again: {}", command("retry")),
         }));
     }
     let life = session.place.liveness_lock()?;
@@ -48,10 +51,11 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     // Another command may have ended the task first, so that the report counts for nothing.
     let status = target.state().task(id).map_or(status, |task| task.status);
     if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
-        let message = format!("another report came first: task {name} is {}", status.word());
+        let message = format!("another report came first: task {} is {}", target.name(id), status.word());
         return Err(Failure::new(Code::Conflict, message));
     }
-    target.say(session, said).await
+    let said = format!("task {} {said}", target.name(id));
+    target.say(session, &said).await
 }
 
 /// Lets only a person change a question.

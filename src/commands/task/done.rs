@@ -31,5 +31,5 @@ fn done_text() -> String {
 
 pub async fn done(session: &Session, Done { task, result }: Done) -> Result<Code, Failure> {
     let ending = Ending::Completed { result, run: None };
-    report(session, &task, ending, &format!("task {} is done", task.name)).await
+    report(session, &task, ending, "is done").await
 }

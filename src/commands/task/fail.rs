@@ -24,5 +24,5 @@ pub struct Fail {
 
 pub async fn fail(session: &Session, Fail { task, error }: Fail) -> Result<Code, Failure> {
     let ending = Ending::Failed { error, class: FailureClass::Task, run: None };
-    report(session, &task, ending, &format!("task {} has failed", task.name)).await
+    report(session, &task, ending, "has failed").await
 }

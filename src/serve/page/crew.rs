@@ -88,7 +88,7 @@ pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
 impl Files<'_> {
     fn form(&self, lease: &LeaseView) -> Markup {
         let number = lease.lease.map(|number| number.to_string());
-        let form = self.look.form("end-leases", vec![("force", number.unwrap_or_default())]);
+        let form = self.look.form("end-leases", vec![("leases", number.unwrap_or_default())]);
         form.required("reason", "why").button("End the lease").markup()
     }
 }

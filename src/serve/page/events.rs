@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::look::Look;
 use super::words::{self, Markup, cut};
 use crate::ui::failure::Failure;
-use crate::views::EventFilter;
+use crate::views::{EventFilter, TaskNames};
 
 /// The rows of a page.
 const PAGE_ROWS: usize = 100;
@@ -58,11 +58,13 @@ struct Events<'a> {
 /// The events of the plan or of all that match the address.
 pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
     let (events, older) = matching(look).await?;
-    let row = |event| {
-        let (subject, words) = in_words(look, &event);
-        (event, subject, words)
-    };
-    Ok(Markup::of(&Events { look, older, rows: events.into_iter().map(row).collect() }))
+    let (mut rows, mut names) = (Vec::new(), TaskNames::up_to(look.shown.at, look.shown.store()));
+    for event in events {
+        let subject = names.subject(&event).await?;
+        let (subject, words) = in_words(look, &event, &subject);
+        rows.push((event, subject, words));
+    }
+    Ok(Markup::of(&Events { look, older, rows }))
 }
 
 /// The newest matching events, oldest first, and the position before which there are more.
@@ -94,8 +96,8 @@ async fn matching(look: &Look<'_>) -> Result<(Vec<Recorded>, Option<Position>), 
     Ok((found, older))
 }
 
-/// The subject and the description of an event.
-fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
+/// The subject and the description of an event. `subject` is the task, or else the aggregate.
+fn in_words(look: &Look<'_>, event: &Recorded, subject: &str) -> (String, String) {
     let data = match event.data.len() {
         0..=DATA_BYTES_MAX => serde_json::from_str(&event.data).unwrap_or_default(),
         _longer => Value::Null,
@@ -105,14 +107,9 @@ fn in_words(look: &Look<'_>, event: &Recorded) -> (String, String) {
         // A text that the log stores elsewhere is a reference, which means nothing to a person.
         found.map(str::to_owned).find(|text| !text.is_empty() && !text.starts_with('\u{1}'))
     };
-    let subject = match event.stream_id.as_str() {
-        "task" => Some(look.name_of_aggregate(&event.aggregate_id)),
-        "planner" => {
-            let task = data.pointer("/task_id").and_then(Value::as_u64);
-            task.map(|task| look.name_of_aggregate(&format!("{}/{task}", event.aggregate_id)))
-        }
-        _crew => text(&SUBJECTS),
-    };
+    let is_of_plan = matches!(event.stream_id.as_str(), "task" | "planner");
+    let of_crew = if is_of_plan { None } else { text(&SUBJECTS) };
+    let subject = of_crew.unwrap_or_else(|| look.name_of_task(subject));
     let words = if data.is_null() { event.data.clone() } else { text(&SAYS).unwrap_or_default() };
-    (cut(&subject.unwrap_or_else(|| event.aggregate_id.clone()), 40), cut(&words, 140))
+    (cut(&subject, 40), cut(&words, 140))
 }

@@ -13,7 +13,7 @@ use super::summary::{ended_at, title_of};
 use super::words::{self, Markup, cut, grouped, lasting, microseconds, pill_of, some_of};
 use crate::ui::failure::Failure;
 use crate::ui::text::rfc3339;
-use crate::views::{ConflictView, Counts, ListedPlan, TaskShown};
+use crate::views::{ConflictView, Counts, ListedPlan, TaskShown, counts_of};
 
 /// The most conflicts and plans that are listed, the newest. A longer list of tasks is a tab with names and states.
 const ROWS_MAX: usize = 200;
@@ -135,13 +135,15 @@ pub async fn plans(look: &Look<'_>) -> Result<Markup, Failure> {
         let is_open = !plan.status.is_end();
         let end = ended_at(&track).unwrap_or(track.view.created_at.unwrap_or_default().0);
         let is_just_ended = look.shown.now.0 - end < JUST_ENDED_US;
-        let holders = track.view.state().tasks.iter().filter_map(|task| track.view.holder(task.plan.id));
+        let states = look.shown.states(&plan.plan).await?;
+        let running = states.tasks.iter().filter(|(_, task)| task.state == State::Running);
+        let holders = running.filter_map(|(task, _)| track.view.holder(*task));
         let who: BTreeSet<_> = holders.map(|holder| holder.executor.name.clone()).collect();
         rows.push(PlanRow {
             plan,
             title: title_of(look, &plan.plan, &track),
             pill: pill_of(plan.status),
-            counts: track.counts(),
+            counts: counts_of(&states),
             who: some_of(&who.into_iter().collect::<Vec<_>>(), 3, |name| cut(name, 40)),
             next: words::rich(&look.shown.why_plan(&plan.plan).await?.why, 160),
             ended: (!is_open).then(|| rfc3339(Timestamp(end))),

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crewlog_mq::{Error, Position, Query, Range};
-use crewlog_planner::claim::split_aggregate_id;
 use crewlog_planner::lifecycle::States;
-use crewlog_planner::state::PlannerState;
 
 use super::asked::{Asked, Tab};
 use super::forms::Form;
@@ -182,23 +180,13 @@ impl<'a> Look<'a> {
         self.plan.as_ref().filter(|plan| plan.exists())
     }
 
-    /// The plan that is shown, or an open one.
-    fn state_of(&self, plan: &str) -> Option<&PlannerState> {
-        let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track);
-        Some(shown.or_else(|| self.open.get(plan))?.view.state())
-    }
-
     /// The plan, name and description of a task given as `PLAN/NAME`.
     fn task<'b>(&'b self, task: &'b str) -> Option<(&'b str, String, &'b str)> {
-        let (plan, name) = task.rsplit_once('/')?;
-        let found = self.state_of(plan)?.task_named(name)?;
+        // The id of a plan has no slash; a label may have one.
+        let (plan, name) = task.split_once('/')?;
+        let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track);
+        let found = shown.or_else(|| self.open.get(plan))?.view.state().task_named(name)?;
         Some((plan, found.plan.name(), &found.plan.description))
-    }
-
-    /// A task given by the id of its aggregate.
-    pub fn name_of_aggregate(&self, id: &str) -> String {
-        let known = split_aggregate_id(id).and_then(|(plan, task)| Some((plan, self.state_of(plan)?.task(task)?)));
-        self.name_of_task(&known.map_or_else(|| id.to_owned(), |(plan, task)| format!("{plan}/{}", task.plan.name())))
     }
 
     /// The name of a task in that form, without the plan if it is the one shown.

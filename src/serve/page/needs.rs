@@ -189,9 +189,6 @@ fn forms(look: &Look<'_>, need: &NeedView) -> Vec<Form> {
             if label == "Allow" { form.primary() } else { form }
         });
         forms.push(choices);
-        if need.kind == Kind::Question {
-            forms.push(answer().required("text", "another answer").button("Answer"));
-        }
     }
     let n_primary = usize::from(suggested.is_empty());
     forms.extend(others.into_iter().enumerate().map(|(n, order)| {

@@ -10,7 +10,7 @@ use super::needs::{NeedItem, is_of_plan};
 use super::words::{self, Markup, cut, escaped, lasting, pill_of, progress, rich, telling_line};
 use crate::ui::failure::Failure;
 use crate::ui::text::{count, rfc3339};
-use crate::views::{TaskShown, Track};
+use crate::views::{TaskShown, Track, counts_of};
 
 /// The longest sentence and line of an error, in characters.
 const TEXT_CHARS_MAX: usize = 400;
@@ -57,7 +57,7 @@ pub async fn summary(look: &Look<'_>) -> Result<Markup, Failure> {
         plan,
         title: title_of(look, &plan.id, &plan.track),
         pill: pill_of(plan.states.plan.state),
-        progress: progress(&plan.track.counts()),
+        progress: progress(&counts_of(&plan.states)),
         why: match failed {
             Some(task) => of_failure(look, plan, task),
             None => rich(&look.shown.why_plan(&plan.id).await?.why, TEXT_CHARS_MAX),
@@ -88,7 +88,7 @@ fn of_failure(look: &Look<'_>, plan: &Chosen, task: &TaskShown) -> Markup {
         if task.attempts > 1 { format!(", after {}", count(task.attempts as usize, "attempt")) } else { String::new() };
     let first = task.error.as_deref().and_then(|error| error.lines().next()).unwrap_or("it gave no reason");
     let how = rich(first, TEXT_CHARS_MAX);
-    let n_failed = plan.track.counts()[State::Failed as usize];
+    let n_failed = counts_of(&plan.states)[State::Failed as usize];
     let others =
         if n_failed > 1 { format!(" {} failed in all.", count(n_failed as usize, "task")) } else { String::new() };
     let verb = if plan.is_open() { "stopped" } else { "failed" };
@@ -107,7 +107,7 @@ pub fn ended_at(track: &Track) -> Option<i64> {
 }
 
 fn facts(look: &Look<'_>, plan: &Chosen) -> Vec<Markup> {
-    let (view, counts) = (&plan.track.view, plan.track.counts());
+    let (view, counts) = (&plan.track.view, counts_of(&plan.states));
     let Some(begun) = view.created_at else { return Vec::new() };
     let n_done = counts[State::Done as usize];
     let end = ended_at(&plan.track).filter(|_| !plan.is_open()).unwrap_or(look.shown.now.0);
