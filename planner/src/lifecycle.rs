@@ -232,13 +232,8 @@ impl States {
 
 /// The state of a plan by the log alone. `plan` is its id.
 pub fn of_log(plan: &str, view: &PlanView) -> State {
-    of_plan(plan, view, &Observed::default()).state
-}
-
-/// The state of a plan. `plan` is its id.
-pub fn of_plan(plan: &str, view: &PlanView, observed: &Observed<'_>) -> Situation {
-    let state = view.state();
-    of_tasks(state, state.open_tasks().map(|task| of_task(plan, view, task, observed)), observed.now)
+    let (state, observed) = (view.state(), Observed::default());
+    of_tasks(state, state.open_tasks().map(|task| of_task(plan, view, task, &observed)), None).state
 }
 
 fn of_tasks(state: &PlannerState, tasks: impl Iterator<Item = Situation>, now: Option<Timestamp>) -> Situation {

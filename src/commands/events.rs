@@ -144,10 +144,7 @@ async fn after_all_but(
 ) -> Result<i64, Failure> {
     let after = range.after.0;
     let range = Range { backwards: true, ..range };
-    let records = match plan {
-        Some(plan) => History::of(store, plan).await?.records(store, query, range).boxed(),
-        None => store.records(query, range).boxed(),
-    };
+    let records = records_of(store, plan, query, range).await?;
     let first = std::pin::pin!(records.skip(n as usize - 1)).try_next().await?;
     Ok(first.map_or(after, |first| first.position.0 - 1))
 }

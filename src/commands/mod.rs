@@ -46,41 +46,15 @@ use crate::context::Session;
 use crate::plan_file;
 use crate::ui::failure::{Code, Failure};
 
-pub use self::agents::Agents;
-pub use self::answer::Answer;
-pub use self::cancel::Cancel;
-pub use self::completions::Completions;
-pub use self::db::Db;
-pub use self::demo::Demo;
-pub use self::diff::Diff;
-pub use self::doctor::Doctor;
-pub use self::events::Events;
-pub use self::export::Export;
-pub use self::fork::Fork;
-pub use self::groups::Groups;
-pub use self::hook::Hook;
-pub use self::import::Import;
-pub use self::inbox::Inbox;
-pub use self::init::Init;
 #[cfg(feature = "sealing")]
 pub use self::keys::Keys;
-pub use self::leases::Leases;
-pub use self::ls::Ls;
-pub use self::pause::Pause;
-pub use self::plan::Plan;
-pub use self::replay::Replay;
-pub use self::resume::Resume;
-pub use self::retry::Retry;
-pub use self::run::Run;
-pub use self::send::Send;
-pub use self::serve::Serve;
-pub use self::show::Show;
-pub use self::stats::Stats;
-pub use self::status::Status;
-pub use self::task::Task;
-pub use self::top::Top;
-pub use self::why::Why;
-pub use self::work::Work;
+pub use self::{
+    agents::Agents, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo, diff::Diff,
+    doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
+    inbox::Inbox, init::Init, leases::Leases, ls::Ls, pause::Pause, plan::Plan, replay::Replay, resume::Resume,
+    retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status, task::Task, top::Top,
+    why::Why, work::Work,
+};
 
 /// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
 const ELSEWHERE: [(&str, &str); 14] = [
@@ -304,21 +278,6 @@ pub async fn execute(session: &Session, command: Command) -> Result<Code, Failur
         Command::Keys(keys) => keys::keys(session, keys).await,
         Command::Stats(stats) => stats::stats(session, stats).await,
         Command::Completions(completions) => completions::script(session, &completions.shell),
-        Command::Init(_)
-        | Command::Doctor(_)
-        | Command::Mcp
-        | Command::Top(_)
-        | Command::Serve(_)
-        | Command::Supervise
-        | Command::Hook(_)
-        | Command::Demo(_) => unreachable!("main starts it"),
-        command => carry_out(session, command).await,
-    }
-}
-
-/// Carries out a command that may come from any face.
-pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure> {
-    match command {
         Command::Run(run) => run::run(session, *run).await,
         Command::Resume(resume) => resume::resume(session, resume).await,
         Command::Show(show) => show::show(session, &show).await,
@@ -337,6 +296,13 @@ pub async fn carry_out(session: &Session, command: Command) -> Result<Code, Fail
         Command::Plan(Plan::Set(set)) => plan::set(session, set).await,
         Command::Plan(Plan::Checkpoint(checkpoint)) => plan::checkpoint(session, checkpoint).await,
         Command::Task(task) => task::execute(session, task).await,
-        _other => Err(Failure::user("this is a command of the command line alone")),
+        Command::Init(_)
+        | Command::Doctor(_)
+        | Command::Mcp
+        | Command::Top(_)
+        | Command::Serve(_)
+        | Command::Supervise
+        | Command::Hook(_)
+        | Command::Demo(_) => unreachable!("main starts it"),
     }
 }

@@ -26,6 +26,7 @@ pub struct Pause {
 
 pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
     let ((target, task), reason) = (find_part(session, &pause.target, Choice::Changed).await?, pause.reason);
+    let resume = task.map(|task| session.command_in("resume", &target.plan, &target.name(task)));
     let (command, paused) = match task {
         Some(task) => {
             let name = target.name(task);
@@ -36,5 +37,7 @@ pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
             (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
         }
     };
-    decide(session, target, command, &paused).await
+    let code = decide(session, target, command, &paused).await?;
+    resume.into_iter().for_each(|resume| session.suggest(&format!("to let it start: {resume}")));
+    Ok(code)
 }

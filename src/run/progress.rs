@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use console::{Term, truncate_str};
+use crewlog_executors::crew::question_text;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Error, EventStore, Recorded, Timestamp};
@@ -13,7 +14,7 @@ use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{self, Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
-use crewlog_planner::prompt::{error_lines, headline, question_text};
+use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

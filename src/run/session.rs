@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use crewlog_executors::crew::question_text;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
@@ -14,7 +15,7 @@ use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::planner::PARALLELISM_MAX;
-use crewlog_planner::prompt::{error_lines, question_text};
+use crewlog_planner::prompt::error_lines;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;

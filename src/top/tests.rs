@@ -2,6 +2,7 @@
 
 use crewlog_executors::crew::{Kind, NeedAction, OWN_WORDS};
 use crewlog_mq::{Position, Recorded, Timestamp};
+use crewlog_planner::event::TaskStatus;
 use crewlog_planner::lifecycle;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -54,7 +55,7 @@ fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> T
         description: text.into(),
         kind: "Processing",
         state,
-        status: "Running",
+        status: TaskStatus::Running,
         depends_on: vec!["1".into()],
         command: None,
         condition: None,
@@ -404,7 +405,7 @@ fn details_filter_and_help_are_shown() {
     assert_eq!(press(&mut state, "3j\n"), []);
     check_in_order(&drawn(&state, 80, 24), &["Details", "test it", "2  failed", "depends on:", "error: exit 3"]);
     press(&mut state, "\r6\n");
-    check_in_order(&drawn(&state, 80, 24), &["9 TaskFailed", "planner/p", "\"colour\": \"blue\""]);
+    check_in_order(&drawn(&state, 80, 24), &["9 TaskFailed", "planner p/T1", "\"colour\": \"blue\""]);
     press(&mut state, "\r/planned\n");
     check_in_order(&drawn(&state, 80, 24), &["Log (1) with \"planned\"", "TasksPlanned"]);
     press(&mut state, "\r");

@@ -2,11 +2,12 @@
 
 use std::io::Write;
 
+use crewlog_executors::crew::question_text;
 use crewlog_mq::Timestamp;
 use crewlog_planner::event::Timer;
 use crewlog_planner::lifecycle::States;
 use crewlog_planner::plan::Parent;
-use crewlog_planner::prompt::{headline, question_text};
+use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{Measure, PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
 

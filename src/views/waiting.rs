@@ -31,7 +31,7 @@ impl AsOf {
 }
 
 impl NeedView {
-    /// What waits in one line, and a line for each command.
+    /// The item in one line, and a line for each command.
     fn lines(&self) -> String {
         let (plan, part) = self.id.split_once('/').unwrap_or((&self.id, ""));
         let begin = match self.kind {
@@ -50,7 +50,7 @@ impl NeedView {
         let line = visible(&begin) + &one_line(&self.text, TEXT_CHARS_MAX) + &by_default;
         let how = (self.kind == Kind::Step)
             .then_some("\n  no executor takes it: do it and report it, or put a command, Run `...`, in its text");
-        let commands = self.commands.iter().map(|command| format!("\n  {command}"));
+        let commands = self.commands.iter().map(|command| format!("\n  {}", visible(command)));
         line + how.unwrap_or_default() + &commands.collect::<String>()
     }
 }

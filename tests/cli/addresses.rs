@@ -141,7 +141,7 @@ fn a_mistyped_address_is_refused_with_what_there_is() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- A: Which colour is it?\n- B: Which size? (after A)\n");
     let shows = format!("crewlog show {plan}");
-    scene.run(&["show", &format!("{plan}/C")]).expect(4).says(&["has no task \"C\"; it has A, B", &shows]);
+    scene.run(&["show", &format!("{plan}/C")]).expect(4).says(&["has no task \"C\"; its tasks are A, B", &shows]);
     scene
         .run(&["answer", &format!("{plan}/q7"), "x"])
         .expect(4)

@@ -53,7 +53,7 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     };
     check(&["edit"], "B", &[], 2, "required");
     check(&["move"], "B", &["--after", "C"], 3, "dependency cycle: B -> C -> B");
-    check(&["edit"], "A", &["text=x"], 9, "task A is Running: to change it, cancel it");
+    check(&["edit"], "A", &["text=x"], 9, "task A is under way: to change it, cancel it");
     check(&["edit"], "B", &["colour=red"], 2, "a task has no field \"colour\": text, command, kind");
     check(&["edit"], "B", &["kind=none"], 2, "a task always has a kind");
     check(&["edit"], "B", &["label"], 2, "write KEY=VALUE");
@@ -161,7 +161,7 @@ fn each_change_says_what_happened() {
     };
     says(&["task", "move", "PLAN/5", "--after", "4"], "moved 5 (after 4)");
     says(&["task", "skip", "PLAN/4", "--reason", "rain"], "changed 5\nskipped 4: rain");
-    says(&["cancel", "PLAN/4"], "task 4 is skipped already: nothing to cancel");
+    says(&["cancel", "PLAN/4"], "task 4 is skipped: nothing to cancel");
     let opened = says(&["retry", "PLAN"], "open again: A, B");
     opened.says(&[&format!("crewlog resume {plan}")]);
     says(&["pause", "PLAN/B"], "task B is paused; if it runs, it continues until it ends")
@@ -204,7 +204,7 @@ fn a_run_follows_tasks_that_are_added_and_skipped() {
     scene.run(&["task", "skip", &format!("{plan}/B")]).expect(0);
     std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
     let ran = running.finish().expect(0);
-    assert!(ran.stderr.contains("2 completed, 1 skipped"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("2 done, 1 skipped"), "{}", ran.stderr);
     assert_eq!(scene.read("later.txt"), "later\n");
     let ends = scene.events_of_type("TaskStopped");
     assert_eq!(ends.len(), 1, "what was skipped while it ran was stopped: {ends:?}");

@@ -9,7 +9,7 @@ fn a_completed_plan_exits_with_0_and_prints_only_its_id() {
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     let plan = ran.stdout.trim();
     assert!(plan.starts_with("ship-it-") && ran.stdout == format!("{plan}\n"), "{}", ran.stdout);
-    ran.says(&["2 tasks, 2 with a command", "  1  echo built\n  2  echo packed\n", "2 completed"]);
+    ran.says(&["2 tasks, 2 with a command", "  1  echo built\n  2  echo packed\n", "2 tasks: 2 done"]);
     let lines = ran.stderr.lines().filter(|line| line.contains("START") || line.contains("DONE"));
     let columns = lines.map(|line| line.find(']')).collect::<Vec<_>>();
     assert_eq!(columns, [Some(19); 4], "{}", ran.stderr);
@@ -170,14 +170,17 @@ fn a_run_past_its_time_limit_exits_with_8_and_leaves_nothing_running() {
 fn a_late_conflicting_command_exits_with_9() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Which colour is it?\n2. Paint the wall\n3. Clean the brush\n");
-    scene.run(&["task", "done", &format!("{plan}/3")]).expect(9).says(&["task 3 is Planned", "it is not its turn yet"]);
+    scene
+        .run(&["task", "done", &format!("{plan}/3")])
+        .expect(9)
+        .says(&["task 3 is planned", "the tasks that it waits for have to end first"]);
     scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     let n_events = scene.events().len();
     scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(9).says(&["it was answered \"blue\""]);
     assert_eq!(scene.events().len(), n_events, "neither is appended");
     scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
-    scene.run(&["task", "done", &format!("{plan}/2")]).expect(9).says(&["task 2 is Completed", "it is done already"]);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(9).says(&["task 2 is done", "it is done already"]);
     scene.run(&["task", "fail", &format!("{plan}/2"), "no"]).expect(9);
 }
 
@@ -194,7 +197,7 @@ fn a_failed_task_exits_with_100_and_retry_reopens_it() {
     scene.run(&["retry", &plan]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "done");
-    scene.run(&["retry", &format!("{plan}/1")]).expect(9).says(&["task 1 is Completed"]);
+    scene.run(&["retry", &format!("{plan}/1")]).expect(9).says(&["task 1 is done"]);
     scene.run(&["pause", &plan]).expect(9).says(&["the plan has ended"]);
     assert_eq!(scene.run(&["retry", &plan]).expect(0).stdout, "nothing to change\n");
 }
@@ -209,7 +212,7 @@ fn a_cancelled_plan_exits_with_100() {
     assert_eq!(scene.show(&plan)["tasks"][1]["error"], "no longer wanted");
     assert!(!scene.path("ran").exists());
     let cancelled = scene.run(&["cancel", &plan]).expect(0).stdout;
-    assert_eq!(cancelled, format!("{plan} is cancelled already: nothing to cancel\n"));
+    assert_eq!(cancelled, format!("{plan} is cancelled: nothing to cancel\n"));
 }
 
 #[test]

@@ -38,10 +38,7 @@ fn unread_standard_output_does_not_stop_work() {
         let scene = Scene::new();
         scene.write("plan.md", "1. Run `echo first >> side`\n2. Run `echo second >> side; exit 3`\n");
         let run = &["run", "plan.md", "--yes", "-o", form];
-        Running::start_with_closed_stdout(&mut scene.crewlog(run))
-            .finish()
-            .expect(100)
-            .says(&["1 completed, 1 failed"]);
+        Running::start_with_closed_stdout(&mut scene.crewlog(run)).finish().expect(100).says(&["1 done, 1 failed"]);
         assert_eq!(scene.read("side"), "first\nsecond\n", "{form}");
     }
 }
@@ -84,7 +81,7 @@ fn output_that_cannot_be_stored_is_an_error() {
     let ran = full(&["run", "plan.md", "--yes"]);
     ran.says(&["no task has run yet; to run the plan: crewlog resume plan-"]);
     assert_eq!(scene.read("side"), "first\n", "only the first run ran anything");
-    full(&["run", "plan.md", "--yes", "-o", "jsonl"]).says(&["1 completed"]);
+    full(&["run", "plan.md", "--yes", "-o", "jsonl"]).says(&["1 task: 1 done"]);
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn a_plan_of_two_thousand_items_is_shown_and_started() {
     let scene = Scene::new();
     let items = (1..=2_000).map(|n| format!("{n}. Write page {n}\n")).collect::<String>();
     let (plan, ran) = scene.plan(&items);
-    ran.expect(5).says(&["2000 tasks: 1 started, 1999 not started"]);
+    ran.expect(5).says(&["2000 tasks: 1999 planned, 1 waiting for you"]);
     assert_eq!(scene.show(&plan)["tasks"].as_array().map(Vec::len), Some(2_000));
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["cancel", &plan]).expect(0);

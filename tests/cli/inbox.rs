@@ -187,7 +187,10 @@ fn a_plan_whose_run_died_or_that_nobody_runs_is_listed_until_it_is_resumed() {
     let interrupted = ["interrupted", &resume, "interrupted", "interrupted"];
     assert_eq!(only_item(&scene, &plan), interrupted);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
-    assert!(shown.contains("  interrupted  ") && shown.contains(&format!("its run died\n  {resume}\n")), "{shown}");
+    assert!(
+        shown.contains("  interrupted  ") && shown.contains(&format!("task 1; resuming runs it again\n  {resume}\n")),
+        "{shown}"
+    );
     scene.run(&["resume", &plan]).expect(0);
     assert_eq!(items(&scene, &[]), Vec::<Value>::new());
 

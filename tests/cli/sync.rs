@@ -264,7 +264,12 @@ fn a_started_task_is_neither_edited_nor_removed() {
     kept.sync().expect(0).says(&["plan.md:1: warning: task A has begun", "not taken over"]);
     kept.done(&["A"]);
     let refused = kept.sync().expect(9);
-    refused.says(&["plan.md:1: warning: the line of task A was changed", "Completed", "not in step: ", "plan.md:1"]);
+    refused.says(&[
+        "plan.md:1: warning: the line of task A was changed",
+        "the state done",
+        "not in step: ",
+        "plan.md:1",
+    ]);
     // A further change of the file does not make the plan forget the earlier one.
     let edited = text.replace("Paint", "Paint it red") + "- [ ] D: Sell\n";
     kept.write(&edited);
@@ -302,7 +307,7 @@ fn a_box_ticked_by_hand_completes_an_unclaimed_task() {
     let cleared = kept.read().replace("[x] A", "[ ] A");
     kept.write(&cleared);
     for _ in 0..2 {
-        kept.sync().expect(0).says(&["plan.md:2: warning: task A stays Completed, although its box was cleared"]);
+        kept.sync().expect(0).says(&["plan.md:2: warning: task A stays done, although its box was cleared"]);
     }
     kept.is(&cleared);
 }

@@ -100,10 +100,10 @@ fn a_summary_is_corrected_when_one_of_its_tasks_is_reopened() {
     // A summary of these tasks is pending: it is requested again, without outdated tasks.
     planner.process(Command::CompactContext { max_tokens: 100 }).unwrap();
     let before = history(planner.state());
-    assert!(before.contains(&format!("S{} Failed", failed - 1)), "{before}");
+    assert!(before.contains(&format!("S{} failed", failed - 1)), "{before}");
     planner.process(Command::Retry { task: Some(TaskId(failed)) }).unwrap();
     let after = history(planner.state());
-    assert!(!after.contains(&format!("S{} Failed", failed - 1)), "{after}");
+    assert!(!after.contains(&format!("S{} failed", failed - 1)), "{after}");
     assert!(
         after.contains(&format!("ignore the above for: S{})", failed - 1)),
         "a model may have said it otherwise: {after}"
@@ -241,11 +241,11 @@ async fn an_unusable_summary_is_requested_again_and_then_made_by_rule() {
     let second = hosted(vec![Ok(reply("")), Ok(reply("Some parts stand."))]).await;
     assert_eq!(second, "Decided in Q: Which colour? -> Red, as ever\nSome parts stand.");
     let by_rule = hosted(vec![Ok(reply("")), Ok(reply(&"long ".repeat(1_000)))]).await;
-    assert!(by_rule.contains("Decided in Q") && by_rule.contains("S6 Completed: Build part 6"), "{by_rule}");
+    assert!(by_rule.contains("Decided in Q") && by_rule.contains("S6 done: Build part 6"), "{by_rule}");
 }
 
 #[tokio::test]
 async fn a_failing_model_leaves_the_summary_to_the_rule() {
     let by_rule = hosted(vec![Err(ModelError::NotConfigured { message: "no key".into() })]).await;
-    assert!(by_rule.contains("S6 Completed: Build part 6"), "{by_rule}");
+    assert!(by_rule.contains("S6 done: Build part 6"), "{by_rule}");
 }

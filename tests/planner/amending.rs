@@ -136,7 +136,7 @@ fn an_amendment_is_atomic() {
         > amend edit 2 label=C ; edit 3 label=B
         (nothing)
         > amend add before=1 - Weed
-        ! task A is Running: to change it, cancel it, or let it end and retry it
+        ! task A is under way: to change it, cancel it, or let it end and retry it
         ",
     );
 }
@@ -174,18 +174,18 @@ fn a_running_task_cannot_be_edited_and_an_ended_one_only_takes_dependencies() {
         dispatched 1#1
         dispatched 3#1
         > amend edit 3 command=d
-        ! task C is Running: to change it, cancel it, or let it end and retry it
+        ! task C is under way: to change it, cancel it, or let it end and retry it
         > 3 asks Which?
         q1 of 3, Executor: Which?
         > amend edit 3 command=d
-        ! task C is NeedsClarification: to change it, cancel it, or let it end and retry it
+        ! task C is waiting for an answer: to change it, cancel it, or let it end and retry it
         > 1 fails boom
         1 Failed: boom
         2 Skipped: task A did not complete
         > amend edit 2 command=d
-        ! task B is Skipped: only its dependencies can be changed; one that is not done can be retried
+        ! task B is skipped: only its dependencies can be changed; one that is not done can be retried
         > amend skip 1
-        ! task A is Failed: only its dependencies can be changed; one that is not done can be retried
+        ! task A is failed: only its dependencies can be changed; one that is not done can be retried
         > amend add before=2 Run `e`
         amended 2 4: better
         dispatched 4#1
@@ -327,7 +327,7 @@ fn a_person_can_complete_a_task_that_has_not_started() {
         > amend done 2
         2 Completed: done by a person
         > amend done 1
-        ! task 1 is Running: to change it, cancel it, or let it end and retry it
+        ! task 1 is under way: to change it, cancel it, or let it end and retry it
         > amend done 9
         ! the plan has no task 9
         > 1 asks Which one?
@@ -352,9 +352,9 @@ fn one_amendment_cannot_both_complete_and_skip_a_task() {
         planned 1 2
         dispatched 1#1
         > amend done 2 ; skip 2
-        ! task 2 is Completed: only its dependencies can be changed; one that is not done can be retried
+        ! task 2 is done: only its dependencies can be changed; one that is not done can be retried
         > amend skip 2 ; done 2
-        ! task 2 is Skipped: only its dependencies can be changed; one that is not done can be retried
+        ! task 2 is skipped: only its dependencies can be changed; one that is not done can be retried
         > amend done 2 ; done 2
         2 Completed: done by a person
         ",
@@ -373,7 +373,7 @@ fn a_person_cannot_complete_a_task_that_has_ended() {
         1 Failed (lets go): boom
         dispatched 2#1
         > amend done 1
-        ! task 1 is Failed: only its dependencies can be changed; one that is not done can be retried
+        ! task 1 is failed: only its dependencies can be changed; one that is not done can be retried
         ",
     );
 }

@@ -25,7 +25,7 @@ fn a_paused_task_is_not_started_and_a_running_one_is_not_retried() {
         1 Completed:
         dispatched 3#1
         > pause 1
-        ! task 1 is Completed: only its dependencies can be changed; one that is not done can be retried
+        ! task 1 is done: only its dependencies can be changed; one that is not done can be retried
         > pause 9
         ! the plan has no task 9
         > 3 done

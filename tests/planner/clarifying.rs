@@ -90,7 +90,7 @@ fn a_question_about_a_task_blocks_only_that_task() {
         > ask 2 And where? | here 600
         q2 of 2, Executor: And where?
         > ask 1 Now?
-        ! task 1 is Running: questions can be added only before its start, or while it waits for an answer
+        ! task 1 is under way: questions can be added only before its start, or while it waits for an answer
         > tick 0
         Question(QuestionId(2)) until 600
         > 1 done
@@ -204,7 +204,7 @@ fn now_retries_a_waiting_task_at_once() {
         planned 1
         dispatched 1#1
         > now 1
-        ! task 1 is Running: only a task that waits for its retry delay can be retried now
+        ! task 1 is under way: only a task that waits for its retry delay can be retried now
         > 1 fails no
         1 Planned: no
         1 again later
@@ -212,7 +212,7 @@ fn now_retries_a_waiting_task_at_once() {
         1 again now
         dispatched 1#2
         > now 1
-        ! task 1 is Running: only a task that waits for its retry delay can be retried now
+        ! task 1 is under way: only a task that waits for its retry delay can be retried now
         > 1#1 done
         (nothing)
         > 1 fails no

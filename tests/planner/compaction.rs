@@ -100,7 +100,7 @@ fn a_long_plan_is_compacted_occasionally_and_keeps_its_latest_history() {
     let n_told = lines.len() - 1;
     assert_eq!(lines[0], format!("({} earlier lines are omitted)", last - n_told));
     for (line, task) in lines[1..].iter().zip(last - n_told + 1..) {
-        assert!(line.starts_with(&format!("{task} Completed: Write part {task} -> part {task} has words")), "{line}");
+        assert!(line.starts_with(&format!("{task} done: Write part {task} -> part {task} has words")), "{line}");
     }
     assert!(run.state().tasks.iter().all(|task| task.result.as_ref().unwrap().len() > 120), "nothing is deleted");
 }
@@ -124,7 +124,7 @@ fn decisions_and_failures_are_kept_in_preference_to_completed_tasks() {
         [
             "Decided in 1: Which colour is it? -> blue",
             "Decided in 2: Which one? -> the one on the left",
-            "3 Failed: Try it -> it broke"
+            "3 failed: Try it -> it broke"
         ]
     );
     let told = lines[4..].join("\n");
@@ -187,14 +187,14 @@ fn a_retried_task_has_no_history_line_until_it_ends_again() {
     let mut run = Run::begin(budget(8_000), "- Try it\n- Look at it\n");
     run.hear(report(TaskId(1), 1, 1));
     run.order(Command::CompactContext { max_tokens: 100 });
-    assert_eq!(run.compactions(), [("1 Failed: Try it -> it broke", &[TaskId(1)][..])]);
-    assert_eq!(history(run.state()), "1 Failed: Try it -> it broke\n");
+    assert_eq!(run.compactions(), [("1 failed: Try it -> it broke", &[TaskId(1)][..])]);
+    assert_eq!(history(run.state()), "1 failed: Try it -> it broke\n");
     run.order(Command::Retry { task: Some(TaskId(1)) });
     assert_eq!(history(run.state()), "", "what came of it before holds no more, in the summary neither");
     run.done(1, "it went well");
-    assert_eq!(history(run.state()), "1 Completed: Try it -> it went well\n");
+    assert_eq!(history(run.state()), "1 done: Try it -> it went well\n");
     run.order(Command::CompactContext { max_tokens: 100 });
-    assert_eq!(history(run.state()), "1 Completed: Try it -> it went well\n");
+    assert_eq!(history(run.state()), "1 done: Try it -> it went well\n");
     assert_eq!(run.compactions()[1].1, [TaskId(1)]);
     let mut run = Run::begin(budget(8_000), "- Try it\n- Look at it\n");
     run.hear(report(TaskId(1), 1, 1));

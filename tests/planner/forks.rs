@@ -110,7 +110,7 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
     let lines = prompt.lines().filter(|line| line.contains("alpha")).collect::<Vec<_>>();
     assert_eq!(
         lines,
-        ["3 Completed: Undo 1: Make alpha with `a` -> alpha is gone", "- 1 Running: Make alpha with `a`"],
+        ["3 done: Undo 1: Make alpha with `a` -> alpha is gone", "- 1 under way: Make alpha with `a`"],
         "{prompt}"
     );
 }

@@ -90,7 +90,7 @@ fn prompts_name_tasks_by_their_labels() {
     let mut run = reviewing(FailurePolicy::SkipDependants);
     fail(&mut run, 4, FailureClass::Task);
     let prompt = run.prompt(4);
-    for part in ["## Result of task T901: Write the notes", "- T902 Planned: Publish the notes", "T905 Completed"] {
+    for part in ["## Result of task T901: Write the notes", "- T902 planned: Publish the notes", "T905 done"] {
         assert!(prompt.contains(part), "{part:?} in {prompt}");
     }
     check_text(&prompt);
@@ -128,16 +128,16 @@ fn refusals_name_tasks_by_their_labels() {
         amend(Amendment::Reorder { task: TaskId(task), after: after.iter().copied().map(TaskId).collect() })
     };
     let refused = [
-        (Command::Retry { task: Some(TaskId(2)) }, "task T901 is Completed: only one that failed"),
-        (Command::RetryNow { task: TaskId(4) }, "task T903 is Running: only a task that waits"),
-        (Command::PauseTask { task: TaskId(1), reason: String::new() }, "task T905 is Completed: it can only"),
-        (edit(4, Edit::Description("x".into())), "task T903 is Running: to change it"),
-        (edit(2, Edit::Description("x".into())), "task T901 is Completed: it can only"),
+        (Command::Retry { task: Some(TaskId(2)) }, "task T901 is done: only one that failed"),
+        (Command::RetryNow { task: TaskId(4) }, "task T903 is under way: only a task that waits"),
+        (Command::PauseTask { task: TaskId(1), reason: String::new() }, "task T905 is done: only its dependencies"),
+        (edit(4, Edit::Description("x".into())), "task T903 is under way: to change it"),
+        (edit(2, Edit::Description("x".into())), "task T901 is done: only its dependencies"),
         (edit(5, Edit::Description(" ".into())), "task T909 needs a description"),
         (edit(5, Edit::Label(Some("T902".into()))), "the id T902 belongs to task T902"),
         (reorder(5, &[8, 5]), "task T909 waits for itself"),
         (reorder(7, &[8]), "T902 -> T908 -> T902"),
-        (amend(Amendment::Done { task: TaskId(4) }), "task T903 is Running"),
+        (amend(Amendment::Done { task: TaskId(4) }), "task T903 is under way"),
     ];
     for (command, expected) in refused {
         let refusal = run.planner.process(command).unwrap_err().to_string();
@@ -147,7 +147,7 @@ fn refusals_name_tasks_by_their_labels() {
     fail(&mut run, 4, FailureClass::Task);
     fail(&mut run, 4, FailureClass::Task);
     let refusal = run.planner.process(Command::Retry { task: Some(TaskId(8)) }).unwrap_err().to_string();
-    assert_eq!(refusal, "task T908 cannot start because task T903 is Failed: retry task T903 first");
+    assert_eq!(refusal, "task T908 cannot start because task T903 is failed: retry task T903 first");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_retry_reopens_the_task_and_the_tasks_skipped_because_of_it() {
         > retry
         (nothing)
         > retry 1
-        ! task A is Completed: only one that failed, timed out, or was cancelled or skipped can be retried
+        ! task A is done: only one that failed, timed out, or was cancelled or skipped can be retried
         > retry 9
         ! the plan has no task 9
         ",
@@ -219,9 +219,9 @@ fn a_retry_of_a_skipped_task_names_the_task_that_blocks_it() {
         3 Skipped: task B did not complete
         ended Failed, 3 tasks: 1 failed, 2 skipped
         > retry 2
-        ! task B cannot start because task A is Failed: retry task A first
+        ! task B cannot start because task A is failed: retry task A first
         > retry 3
-        ! task C cannot start because task A is Failed: retry task A first
+        ! task C cannot start because task A is failed: retry task A first
         > retry 1
         reopened 1 2 3
         dispatched 1#2
@@ -360,7 +360,7 @@ fn compaction_summarises_each_ended_task_once() {
         1 Completed: a  long
         dispatched 2#1
         > compact 100
-        compacted 1: 1 Completed: Run `a` -> a long
+        compacted 1: 1 done: Run `a` -> a long
         > compact 100
         (nothing)
         > 2 fails boom
@@ -368,7 +368,7 @@ fn compaction_summarises_each_ended_task_once() {
         3 Skipped: task 2 did not complete
         ended Failed, 3 tasks: 1 completed, 1 failed, 1 skipped
         > compact 16
-        compacted 2 3: (2 earlier lines are omitted) / 2 Failed: Run `b` -> boom
+        compacted 2 3: (2 earlier lines are omitted) / 2 failed: Run `b` -> boom
         > compact 0
         compacted :
         > compact 0

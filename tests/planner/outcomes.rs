@@ -320,7 +320,7 @@ fn a_conditional_task_always_waits_for_its_deciding_step() {
         1 Completed:
         dispatched 2#1
         > amend add before=2 - Run `make bread`
-        ! task 2 is Running: to change it, cancel it, or let it end and retry it
+        ! task 2 is under way: to change it, cancel it, or let it end and retry it
         ",
     );
 }

@@ -136,7 +136,7 @@ impl Observed {
     fn set(&mut self, task: TaskId, status: TaskStatus, lets_go: bool) {
         let standing = self.tasks.get_mut(&task).expect("the event is of a task of the plan");
         if standing.status != status {
-            self.changes.insert((standing.status.as_str(), status.as_str()));
+            self.changes.insert((standing.status.word(), status.word()));
         }
         (standing.status, standing.lets_go, standing.waits) = (status, lets_go, false);
         standing.is_paused &= !status.is_end();

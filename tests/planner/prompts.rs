@@ -123,9 +123,9 @@ A house
 The goal is a small house.
 
 Other open tasks (not yours):
-- 4 Planned: Draw the roof
-- 5 NeedsClarification: Which garden is wanted?
-- 6 Planned: Plant the garden
+- 4 planned: Draw the roof
+- 5 waiting for an answer: Which garden is wanted?
+- 6 planned: Plant the garden
 
 Open questions:
 - q2 of 5: Which garden is wanted?
@@ -157,7 +157,7 @@ fn results_share_their_budget_and_short_ones_stay_complete() {
     run.done(2, &format!("{}the end of b", "b".repeat(5_000)));
     run.done(3, &format!("{}the end of c", "c".repeat(90_000)));
     let prompt = run.prompt(4);
-    assert_eq!(section(&prompt, "Result of task 1: Look"), "short\n");
+    assert_eq!(section(&prompt, "Result of task A: Look"), "short\n");
     let [b, c] = ["B: Look at it", "C: Look again"].map(|title| section(&prompt, &format!("Result of task {title}")));
     assert!(n_chars(b) == n_chars(c) && (900..1_300).contains(&n_chars(b)), "{b}\n{c}");
     assert!(b.starts_with("bbb") && b.ends_with("the end of b\n") && b.contains(" ... "), "{b}");
@@ -231,7 +231,7 @@ fn the_next_of_many_open_tasks_are_listed_and_the_rest_counted() {
     run.done(1, "ok");
     let prompt = run.prompt(2);
     let plan = section(&prompt, "The plan so far");
-    assert!(plan.contains("- 3 Planned: Write part 3\n") && plan.contains("- 102 Planned: Write part 102\n"));
+    assert!(plan.contains("- 3 planned: Write part 3\n") && plan.contains("- 102 planned: Write part 102\n"));
     assert!(!plan.contains("Write part 103") && plan.ends_with("(and 398 more)\n"), "{plan}");
 }
 
@@ -340,8 +340,8 @@ fn open_tasks_are_listed_with_their_amended_text_and_status() {
     run.done(1, "all of it");
     assert_eq!(
         section(&run.prompt(3), "The plan so far"),
-        "Done and decided so far:\n1 Completed: Weed -> all of it\n\n\
-         Other open tasks (not yours):\n- 4 Planned: Sow row 9\n- 5 Planned: Prune\n- 2 Running: Rake\n"
+        "Done and decided so far:\n1 done: Weed -> all of it\n\n\
+         Other open tasks (not yours):\n- 4 planned: Sow row 9\n- 5 planned: Prune\n- 2 under way: Rake\n"
     );
 }
 

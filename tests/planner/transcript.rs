@@ -279,7 +279,7 @@ pub fn tell(event: &Event) -> String {
         Event::TaskStatusUpdated { task_id, status, result, error, unblocks } => {
             let text = |text: &Option<String>| text.as_ref().map_or(String::new(), |text| format!(": {text}"));
             let lets_go = if *unblocks && *status != TaskStatus::Completed { " (lets go)" } else { "" };
-            format!("{task_id} {}{lets_go}{}{}", status.as_str(), text(result), text(error))
+            format!("{task_id} {status:?}{lets_go}{}{}", text(result), text(error))
         }
         Event::ClarificationRequested { task_id, question_id, question, purpose, .. } => {
             match purpose {

@@ -74,7 +74,7 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "not a whole number"),
         ("resume", json!({}), 422, "missing field `target`"),
         ("pause", json!({ "target": plan, "yes": 1 }), 422, "true or false"),
-        ("retry", json!({ "target": first }), 422, "Running"),
+        ("retry", json!({ "target": first }), 422, "under way"),
         ("run", json!({}), 422, "text"),
         ("run", json!({ "text": "" }), 422, ""),
         ("end-leases", json!({ "leases": [1], "reason": "x" }), 404, "lease"),

@@ -44,7 +44,7 @@ pub use self::actions::{NeedAction, OWN_WORDS};
 pub use self::board::{TaskSummary, summaries};
 pub use self::holders::Holders;
 pub use self::mail::Mail;
-pub use self::needs::{Facts, Kind, Need, OpenPlan, begins, needs_you};
+pub use self::needs::{Facts, Kind, Need, OpenPlan, begins, needs_you, question_text};
 pub use self::refusal::Refusal;
 pub use self::shared::Read;
 pub use self::tasks::{Claimed, NewTask, Reserve, STANDING_PLAN, standing_plan};

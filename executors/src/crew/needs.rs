@@ -13,8 +13,8 @@ use crewlog_planner::event::{Event, PlannerCmd, Purpose, Timer};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
-use crewlog_planner::prompt::{headline, question_text};
-use crewlog_planner::state::{Question, Task};
+use crewlog_planner::prompt::headline;
+use crewlog_planner::state::{PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
@@ -209,6 +209,15 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
     let due = open.view.state().due(Timer::Question(question.id));
     let default = question.default.as_ref().zip(due).map(|(default, due)| (default.answer.clone(), due));
     Need { choices, default, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), text) }
+}
+
+/// The text of a question for people. One about a failed task quotes its error, which `shorten` shortens.
+pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn(&str) -> String) -> String {
+    let error = state.task(question.task).and_then(|task| task.error.as_deref());
+    match error.filter(|error| question.purpose == Purpose::Failure && !error.is_empty()) {
+        Some(error) => question.question.replacen(error, &shorten(error), 1),
+        None => question.question.clone(),
+    }
 }
 
 /// The item of a task that waits for a person's work, permission or order to resume.

@@ -36,19 +36,24 @@ pub fn sub_plan_tags(plan: &str, parent: &str, tags: &[String]) -> Vec<String> {
 
 /// The status of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum TaskStatus {
     /// Not dispatched yet.
     #[default]
     Planned,
     /// Dispatched; the task's own aggregate has its holder.
+    #[strum(serialize = "under way")]
     Running,
     /// Waits for an answer.
+    #[strum(serialize = "waiting for an answer")]
     NeedsClarification,
     /// Ended with a result.
+    #[strum(serialize = "done")]
     Completed,
     /// Ended with an error.
     Failed,
     /// Stopped at its time limit or deadline.
+    #[strum(serialize = "timed out")]
     TimedOut,
     /// Ended by a person.
     Cancelled,
@@ -57,23 +62,9 @@ pub enum TaskStatus {
 }
 
 impl TaskStatus {
-    /// The name as written in events and in JSON.
-    pub fn as_str(self) -> &'static str {
-        self.into()
-    }
-
     /// The word for it in texts for people and agents.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Running => "started",
-            Self::NeedsClarification => "waiting for an answer",
-            Self::Completed => "done",
-            Self::Failed => "failed",
-            Self::TimedOut => "timed out",
-            Self::Cancelled => "cancelled",
-            Self::Skipped => "skipped",
-        }
+    pub fn word(self) -> &'static str {
+        self.into()
     }
 
     /// True when only a retry can change it.

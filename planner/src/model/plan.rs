@@ -109,13 +109,8 @@ pub struct Proposed {
 /// # Errors
 /// [`TooLong`] when that is too much for one request.
 pub fn plan_request(parameters: &ModelParameters, text: &str) -> Result<ModelRequest, TooLong> {
-    ModelRequest::new(
-        RequestPurpose::Plan,
-        parameters,
-        format!("{SYSTEM}{KINDS}"),
-        quoted("text", text),
-        Some(&schema()),
-    )
+    let system = format!("{SYSTEM}{KINDS}");
+    ModelRequest::new(RequestPurpose::Plan, parameters, system, quoted("text", text), Some(&schema()))
 }
 
 /// The plan in an answer. `parsed` are the tasks that the parser finds in the text, if any: the plan may use only their

@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::event::{ExcerptProfile, Purpose};
+use crate::event::ExcerptProfile;
 use crate::paths::file_ref;
-use crate::state::{PlannerState, Question};
 use crate::text::{fits, n_chars, prefix, truncate};
 
 /// The characters of a text that are read, half of them from its end.
@@ -95,15 +94,6 @@ pub fn error_lines(error: &str, lines_max: usize) -> Vec<String> {
         next = at + 1;
     }
     shown
-}
-
-/// The text of a question for people. One about a failed task quotes its error, which `shorten` shortens.
-pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn(&str) -> String) -> String {
-    let error = state.task(question.task).and_then(|task| task.error.as_deref());
-    match error.filter(|error| question.purpose == Purpose::Failure && !error.is_empty()) {
-        Some(error) => question.question.replacen(error, &shorten(error), 1),
-        None => question.question.clone(),
-    }
 }
 
 /// True if a line names an error, and not a warning.

@@ -17,7 +17,7 @@ pub use compaction::{
     to_summarize,
 };
 pub(crate) use compaction::{compact, compact_by, due, is_within_budget};
-pub use excerpt::{Content, error_lines, excerpt, headline, question_text};
+pub use excerpt::{Content, error_lines, excerpt, headline};
 pub use reply::{FAILED, QUESTION, split_default};
 
 /// The most open tasks, and the most open questions, in a prompt.
