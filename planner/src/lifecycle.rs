@@ -250,9 +250,7 @@ fn of_tasks(state: &PlannerState, tasks: impl Iterator<Item = Situation>, now: O
     };
     let tasks = tasks.map(|task| if is_overdue(&task) { State::Ready.into() } else { task });
     let first = tasks.filter(|task| !task.state.is_end()).min_by_key(|task| (task.state.rank(), task.wait.is_some()));
-    let stopped =
-        state.stopped_by.map(|by| Situation { state: State::WaitingForYou, wait: Some(Wait::Stopped { by }) });
-    match (first, stopped) {
+    match (first, held_by_plan(state)) {
         (Some(task), _) if task.state.rank() <= State::Interrupted.rank() => task,
         (_, Some(stopped)) => stopped,
         (None, None) if state.waits_for_work() => Situation { state: State::Waiting, wait: Some(Wait::Tasks) },

@@ -42,8 +42,8 @@ pub struct Diff {
 const VALUE_CHARS_MAX: usize = 120;
 
 /// Keys that identify a plan, or that no two runs of a plan share.
-const NOT_COMPARED: [&str; 11] =
-    ["plan", "at", "parent", "forks", "budget", "id", "state", "started_at", "ended_at", "deadline", "retry_at"];
+const NOT_COMPARED: [&str; 10] =
+    ["plan", "at", "parent", "forks", "budget", "id", "started_at", "ended_at", "deadline", "retry_at"];
 
 /// Keys of a new task or question that the text for people leaves out.
 const PLANNED: [&str; 10] =

@@ -93,8 +93,7 @@ async fn show_part(
     let json = json!({ "plan": plan, "at": at, "task": task });
     let took = view.state().task_named(part).and_then(|task| took(&view, task, now));
     task["took"] = json!(took.map(duration));
-    // The state says more than the status of the last event.
-    (task["kind"], task["status"]) = (Value::Null, Value::Null);
+    task["kind"] = Value::Null;
     task["state"] = json!(states.task(id).state.words());
     session.print(&json, |to| facts::print_at(to, &task, [&["id", "state"], &[]], Some(now)))
 }

@@ -2,7 +2,6 @@
 
 use crewlog_executors::crew::{Kind, NeedAction, OWN_WORDS};
 use crewlog_mq::{Position, Recorded, Timestamp};
-use crewlog_planner::event::TaskStatus;
 use crewlog_planner::lifecycle;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -55,7 +54,6 @@ fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> T
         description: text.into(),
         kind: "Processing",
         state,
-        status: TaskStatus::Running,
         depends_on: vec!["1".into()],
         command: None,
         condition: None,

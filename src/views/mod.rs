@@ -39,5 +39,5 @@ pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::since::Since;
 pub use self::states::counts_of;
 pub use self::task_names::TaskNames;
-pub use self::timeline::{LaneBar, Timeline};
+pub use self::timeline::{LaneBar, Timeline, of_executor};
 pub use self::track::{Counts, N_STATES, Track, tasks_of};

@@ -1,7 +1,6 @@
 //! A plan with its tasks and questions, as `show` prints it. All keys are present; absent values are null or empty.
 
 use crewlog_mq::Position;
-use crewlog_planner::event::TaskStatus;
 use crewlog_planner::event::{Budget, Timer, Usage};
 use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{Condition, Parent, TaskId};
@@ -60,9 +59,6 @@ pub struct TaskShown {
     pub kind: &'static str,
     #[schema(value_type = String)]
     pub state: State,
-    /// As the events write it.
-    #[schema(value_type = String)]
-    pub status: TaskStatus,
     pub depends_on: Vec<String>,
     pub command: Option<String>,
     pub condition: Option<String>,
@@ -152,7 +148,6 @@ impl TaskShown {
             description: step.description.clone(),
             kind: step.kind.as_str(),
             state: now,
-            status: task.status,
             depends_on: depends_on.collect(),
             command: step.command.clone(),
             condition: step.condition.as_ref().map(Condition::words),

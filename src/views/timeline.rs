@@ -103,6 +103,6 @@ impl AsOf {
 }
 
 /// The name of an executor without its process.
-fn of_executor(executor: &str) -> &str {
+pub fn of_executor(executor: &str) -> &str {
     executor.rsplit_once('@').map_or(executor, |(name, _)| name)
 }

@@ -56,7 +56,7 @@ fn a_failed_agent_says_why_and_its_dependents_are_skipped() {
     let shown = scene.show(&plan);
     let error = shown["tasks"][0]["error"].as_str().expect("an error").to_owned();
     assert!(error.contains("exit code 4") && error.contains("no brush"), "{error}");
-    assert_eq!(shown["tasks"][1]["status"], "Skipped");
+    assert_eq!(shown["tasks"][1]["state"], "skipped");
 }
 
 #[test]

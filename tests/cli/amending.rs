@@ -12,7 +12,7 @@ fn waiting(scene: &Scene) -> String {
 }
 
 fn status(shown: &serde_json::Value, place: usize) -> &str {
-    shown["tasks"][place]["status"].as_str().expect("a status")
+    shown["tasks"][place]["state"].as_str().expect("a status")
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn an_amended_plan_runs_in_its_new_form() {
     scene.run(&["task", "done", &format!("{plan}/A")]).expect(0);
     scene.run(&["resume", &plan]).expect(0);
     let shown = scene.show(&plan);
-    assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), ["Completed", "Completed", "Skipped", "Completed"]);
+    assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), ["done", "done", "skipped", "done"]);
     assert_eq!((&shown["tasks"][1]["priority"], &shown["tasks"][2]["error"]), (&"high".into(), &"not needed".into()));
     assert_eq!(scene.read("b.txt"), "other\n");
     assert_eq!(scene.read("d.txt"), "d\n");
@@ -76,10 +76,10 @@ fn a_paused_task_waits_until_it_is_resumed() {
     let waits = scene.run(&["resume", &plan]).expect(5);
     assert!(waits.stderr.contains("task B is paused"), "{}", waits.stderr);
     let shown = scene.show(&plan);
-    assert_eq!((status(&shown, 1), &shown["tasks"][1]["is_paused"]), ("Planned", &true.into()));
+    assert_eq!((status(&shown, 1), &shown["tasks"][1]["is_paused"]), ("paused", &true.into()));
     assert!(scene.run(&["show", &plan]).expect(0).stdout.contains("paused"));
     scene.run(&["resume", &format!("{plan}/B")]).expect(0);
-    assert_eq!(status(&scene.show(&plan), 1), "Running", "it is dispatched, and nothing here carried it out");
+    assert_eq!(status(&scene.show(&plan), 1), "ready", "it is dispatched, and nothing here carried it out");
     scene.run(&["resume", &plan]).expect(0);
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
     assert!(replayed.contains("* task B is paused: yes"), "{replayed}");
@@ -129,7 +129,7 @@ fn tasks_added_without_a_plan_go_to_the_backlog_which_never_ends() {
     );
     scene.run(&["work", "--until-idle"]).expect(0);
     let shown = scene.show("backlog");
-    assert_eq!((status(&shown, 1), status(&shown, 2)), ("Completed", "Completed"));
+    assert_eq!((status(&shown, 1), status(&shown, 2)), ("done", "done"));
     assert_eq!((scene.read("a.txt").as_str(), scene.read("c.txt").as_str()), ("a\n", "c\n"));
     scene.run(&["task", "add", "Run `echo d`", "--after", "9", "--yes"]).expect(4);
 }
@@ -221,7 +221,7 @@ fn a_lower_limit_counts_claimed_tasks_alone() {
     let idle = scene.run(&["work", "--until-idle"]).expect(5);
     idle.says(&["task 1 waits for you"]);
     let shown = scene.show(&plan);
-    let expected = ["Running", "Completed", "Completed", "Completed"];
+    let expected = ["waiting_for_you", "done", "done", "done"];
     assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), expected, "a task that nobody took holds up no other");
     assert_eq!(scene.events_of_type("TaskStarted").len(), 3);
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);

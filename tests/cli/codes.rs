@@ -180,7 +180,7 @@ fn a_late_conflicting_command_exits_with_9() {
     scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(9).says(&["it was answered \"blue\""]);
     assert_eq!(scene.events().len(), n_events, "neither is appended");
     scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
-    scene.run(&["task", "done", &format!("{plan}/2")]).expect(9).says(&["task 2 is done", "it is done already"]);
+    scene.run(&["task", "done", &format!("{plan}/2")]).expect(9).says(&["task 2 is done", "it is already done"]);
     scene.run(&["task", "fail", &format!("{plan}/2"), "no"]).expect(9);
 }
 
@@ -191,7 +191,7 @@ fn a_failed_task_exits_with_100_and_retry_reopens_it() {
     let (plan, ran) = scene.plan(text);
     let ran = ran.expect(100);
     ran.says(&["exit code 7\n         it is broken", "1 failed, 1 skipped", &format!("crewlog retry {plan}")]);
-    assert_eq!(scene.show(&plan)["tasks"][1]["status"], "Skipped");
+    assert_eq!(scene.show(&plan)["tasks"][1]["state"], "skipped");
     scene.run(&["resume", &plan]).expect(100).says(&["the plan has ended", &format!("crewlog retry {plan}")]);
     scene.write("fixed", "");
     scene.run(&["retry", &plan]).expect(0);

@@ -143,7 +143,7 @@ fn every_position_can_be_shown_without_changing_the_log() {
         let shown = shown(at);
         assert!(shown["at"].as_u64().is_some_and(|shown| shown <= at as u64));
         let tasks = shown["tasks"].as_array().expect("tasks");
-        let now = tasks.iter().map(|task| task["status"].as_str().expect("text").to_owned()).collect::<Vec<_>>();
+        let now = tasks.iter().map(|task| task["state"].as_str().expect("text").to_owned()).collect::<Vec<_>>();
         if statuses.last() != Some(&now) {
             statuses.push(now);
         }
@@ -151,11 +151,14 @@ fn every_position_can_be_shown_without_changing_the_log() {
     assert_eq!(
         statuses,
         [
-            ["Running", "Planned", "Planned"],
-            ["Completed", "Running", "Planned"],
-            ["Completed", "Planned", "Planned"],
-            ["Completed", "Running", "Planned"],
-            ["Completed", "Failed", "Skipped"],
+            ["ready", "planned", "planned"],
+            ["running", "planned", "planned"],
+            ["done", "ready", "planned"],
+            ["done", "running", "planned"],
+            ["done", "waiting", "planned"],
+            ["done", "ready", "planned"],
+            ["done", "running", "planned"],
+            ["done", "failed", "skipped"],
         ]
     );
     assert_eq!(shown(n_events), scene.show(&plan));

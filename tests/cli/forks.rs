@@ -13,7 +13,7 @@ use crate::crew::recorded::Scripted;
 fn statuses(scene: &Scene, plan: &str) -> Vec<String> {
     let shown = scene.show(plan);
     let tasks = shown["tasks"].as_array().expect("tasks");
-    tasks.iter().map(|task| task["status"].as_str().expect("text").to_owned()).collect()
+    tasks.iter().map(|task| task["state"].as_str().expect("text").to_owned()).collect()
 }
 
 /// Forks a plan; the id of the fork.
@@ -38,8 +38,8 @@ fn a_fork_before_a_failure_reruns_the_failed_task_and_leaves_its_parent_unchange
     let fork = fork(&scene, &["--at", "failure", &plan, "--reason", "it is there now"]);
     scene.run(&["resume", &fork]).expect(0);
     assert!(fork.starts_with("ship-fork-"), "{fork}");
-    assert_eq!(statuses(&scene, &fork), ["Completed", "Completed", "Completed"]);
-    assert_eq!(statuses(&scene, &plan), ["Completed", "Failed", "Skipped"]);
+    assert_eq!(statuses(&scene, &fork), ["done", "done", "done"]);
+    assert_eq!(statuses(&scene, &plan), ["done", "failed", "skipped"]);
     assert_eq!(scene.read("side"), "built\nshipped\n", "what had completed is not run again");
     assert_eq!(scene.run(&["events", &plan, "-o", "jsonl"]).expect(0).stdout, before);
     // Both name each other.
@@ -63,9 +63,9 @@ fn a_fork_before_a_task_includes_its_completed_dependencies_but_not_its_start() 
     let (plan, ran) = scene.plan(FAILING);
     ran.expect(100);
     let first = fork(&scene, &[&plan, "--at", "before:1"]);
-    assert_eq!(statuses(&scene, &first), ["Planned", "Planned", "Planned"]);
+    assert_eq!(statuses(&scene, &first), ["paused", "planned", "planned"]);
     let second = fork(&scene, &[&plan, "--at", "before:2"]);
-    assert_eq!(statuses(&scene, &second), ["Completed", "Planned", "Planned"]);
+    assert_eq!(statuses(&scene, &second), ["done", "paused", "planned"]);
     scene.run(&["fork", &plan, "--at", "before:3"]).expect(4).says(&["has not begun yet"]);
     scene.run(&["fork", &plan, "--at", "before:9"]).expect(4).says(&["has no task"]);
     scene.run(&["fork", &plan, "--at", "before:1", "--at", "3"]).expect(2);
@@ -198,17 +198,17 @@ fn a_fork_does_not_affect_the_running_parent() {
     gate.wait();
     let plan = scene.run(&["ls", "-o", "json"]).expect(0).json()["plans"][0]["plan"].as_str().expect("text").to_owned();
     let fork = fork(&scene, &[&plan]);
-    assert_eq!(statuses(&scene, &fork), ["Planned", "Planned"]);
+    assert_eq!(statuses(&scene, &fork), ["paused", "planned"]);
     let shown = scene.show(&fork);
     assert_eq!(shown["tasks"][0]["executor"], Value::Null, "nobody holds the fork's");
     assert_eq!(scene.events_of_type("TaskClaimed").len(), 1, "the other's worker takes none of its tasks");
     std::fs::write(hold, "").expect("it is read");
     running.finish().expect(0);
-    assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
-    assert_eq!(statuses(&scene, &fork), ["Planned", "Planned"]);
+    assert_eq!(statuses(&scene, &plan), ["done", "done"]);
+    assert_eq!(statuses(&scene, &fork), ["paused", "planned"]);
     assert_eq!(scene.read("side"), "x\ny\n");
     scene.run(&["cancel", &fork]).expect(0);
-    assert_eq!(statuses(&scene, &plan), ["Completed", "Completed"]);
+    assert_eq!(statuses(&scene, &plan), ["done", "done"]);
 }
 
 #[test]
@@ -317,7 +317,7 @@ fn a_fork_is_changed_by_the_commands_of_any_plan_before_it_runs() {
     scene.run(&["task", "skip", &format!("{fork}/3")]).expect(0);
     scene.run(&["task", "add", "Run `echo checked`", "--plan", &fork, "--after", "2", "--yes"]).expect(0);
     scene.run(&["plan", "set", &fork, "parallelism=1"]).expect(0);
-    assert_eq!(statuses(&scene, &fork), ["Completed", "Planned", "Skipped", "Planned"]);
+    assert_eq!(statuses(&scene, &fork), ["done", "paused", "skipped", "planned"]);
     scene.run(&["resume", &fork]).expect(0);
     let shown = scene.show(&fork);
     let results = [0, 1, 2, 3].map(|task| shown["tasks"][task]["result"].clone());

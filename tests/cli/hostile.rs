@@ -173,7 +173,7 @@ fn a_plan_of_two_thousand_items_is_shown_and_started() {
     assert_eq!(scene.show(&plan)["tasks"].as_array().map(Vec::len), Some(2_000));
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["cancel", &plan]).expect(0);
-    assert_eq!(scene.show(&plan)["tasks"][1_999]["status"], "Cancelled");
+    assert_eq!(scene.show(&plan)["tasks"][1_999]["state"], "cancelled");
 }
 
 #[test]

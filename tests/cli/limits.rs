@@ -51,7 +51,7 @@ fn a_plan_past_its_deadline_ends_and_stops_its_running_tasks() {
     scene.write("plan.md", "1. Run `sleep 1000`\n2. Run `true`\n");
     let ran = scene.run(&["run", "plan.md", "--yes", "--set", "deadline=300ms"]).expect(100);
     let shown = scene.show(ran.stdout.trim());
-    assert_eq!((&shown["tasks"][0]["status"], &shown["tasks"][1]["status"]), (&"TimedOut".into(), &"Skipped".into()));
+    assert_eq!((&shown["tasks"][0]["state"], &shown["tasks"][1]["state"]), (&"failed".into(), &"skipped".into()));
     assert_eq!(shown["tasks"][0]["error"], "the plan passed its deadline, 300 ms after its start");
     assert_eq!(shown["deadline"], serde_json::Value::Null, "it is over");
 }

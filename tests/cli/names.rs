@@ -26,12 +26,7 @@ fn waiting(scene: &Scene) -> String {
 fn tasks(scene: &Scene, plan: &str) -> Vec<String> {
     let shown = scene.show(plan);
     let text = |task: &Value, key: &str| task[key].as_str().expect("text").to_owned();
-    shown["tasks"]
-        .as_array()
-        .expect("tasks")
-        .iter()
-        .map(|task| text(task, "id") + " " + &text(task, "status"))
-        .collect()
+    shown["tasks"].as_array().expect("tasks").iter().map(|task| text(task, "id") + " " + &text(task, "state")).collect()
 }
 
 #[test]
@@ -52,7 +47,7 @@ fn a_plan_runs_under_its_authors_task_names() {
     scene.run(&["task", "done", &format!("{plan}/Deploy/2")]).expect(0);
     scene.run(&["resume", &plan]).expect(5);
     scene.run(&["task", "fail", &format!("{plan}/Deploy/3"), "nobody listens"]).expect(0);
-    let expected = ["T001 Completed", "2.1 Completed", "7 Completed", "Deploy/2 Completed", "Deploy/3 Failed"];
+    let expected = ["T001 done", "2.1 done", "7 done", "Deploy/2 done", "Deploy/3 failed"];
     assert_eq!(tasks(&scene, &plan), expected);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
@@ -85,9 +80,9 @@ fn a_plan_is_amended_by_its_authors_task_names() {
     assert_eq!([edges(4), edges(5), edges(6)], expected.map(|names| serde_json::json!(names)));
     scene.run(&["task", "ask", &format!("{plan}/T005"), "Which lock?"]).expect(0);
     scene.run(&["cancel", &format!("{plan}/T005"), "--reason", "no lock"]).expect(0);
-    assert_eq!(tasks(&scene, &plan)[3..], ["Deploy/2 Skipped", "Deploy/3 Planned", "T004 Planned", "T005 Cancelled"]);
+    assert_eq!(tasks(&scene, &plan)[3..], ["Deploy/2 skipped", "Deploy/3 planned", "T004 planned", "T005 cancelled"]);
     let fork = scene.run(&["fork", &plan, "--at", "before:T001"]).expect(0).stdout.trim().to_owned();
-    assert_eq!(tasks(&scene, &fork)[0], "T001 Planned");
+    assert_eq!(tasks(&scene, &fork)[0], "T001 paused");
 }
 
 #[test]
@@ -95,7 +90,7 @@ fn a_question_right_after_a_step_is_named_after_it() {
     let scene = Scene::new();
     let (plan, ran) = scene.plan("1. Paint the door. Which colour?\n2. Look at it\n");
     ran.expect(5).says(&["q1 asks: Which colour?"]);
-    assert_eq!(tasks(&scene, &plan), ["1 Planned", "1/question NeedsClarification", "2 Planned"]);
+    assert_eq!(tasks(&scene, &plan), ["1 planned", "1/question waiting_for_you", "2 planned"]);
     scene.run(&["answer", &format!("{plan}/1/question"), "red"]).expect(0);
     scene.run(&["resume", &plan]).expect(5).says(&["task 1 waits for you"]);
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
@@ -106,9 +101,9 @@ fn a_question_right_after_a_step_is_named_after_it() {
 fn a_task_without_a_name_uses_its_number_unless_taken() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("- Paint the door\n- Paint the wall\n");
-    assert_eq!(tasks(&scene, &plan), ["1 Running", "2 Planned"]);
+    assert_eq!(tasks(&scene, &plan), ["1 waiting_for_you", "2 planned"]);
     let (plan, _) = scene.plan("# Shop\n- [ ] 2. Paint the door\n- [ ] Paint the wall\n- [ ] Paint the roof\n");
-    assert_eq!(tasks(&scene, &plan), ["2 Running", "Shop/2 Planned", "3 Planned"]);
+    assert_eq!(tasks(&scene, &plan), ["2 waiting_for_you", "Shop/2 planned", "3 planned"]);
     scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
     scene.run(&["task", "done", &format!("{plan}/Shop/2")]).expect(0);
     scene.run(&["task", "done", &format!("{plan}/3")]).expect(0);

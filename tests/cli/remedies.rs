@@ -47,7 +47,7 @@ fn a_report_that_loses_to_a_skip_is_refused() {
         let (done, _) = (done.finish(), skipped.finish());
         let shown = scene.show(&plan)["tasks"].as_array().expect("tasks").clone();
         let shown = shown.iter().find(|shown| shown["id"] == task.as_str()).expect("it is there");
-        let code = if shown["status"] == "Completed" { 0 } else { 9 };
+        let code = if shown["state"] == "done" { 0 } else { 9 };
         let done = done.expect(code);
         assert!(code == 0 || done.stderr.contains("is skipped"), "{}", done.stderr);
     }

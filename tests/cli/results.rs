@@ -16,13 +16,13 @@ fn n_stored(scene: &Scene, log: &str) -> i64 {
 
 #[test]
 fn a_result_and_an_error_are_stored_once_and_shown_everywhere() {
-    for (exit, field, status) in [(0, "result", "Completed"), (3, "error", "Failed")] {
+    for (exit, field, status) in [(0, "result", "done"), (3, "error", "failed")] {
         let scene = Scene::new();
         scene.write("say.sh", format!("echo '{MARK}'; exit {exit}"));
         let (plan, ran) = scene.plan("1. Run `sh say.sh`\n2. Run `echo $CREWLOG_PLAN`\n");
         ran.expect(if exit == 0 { 0 } else { 100 });
         let shown = scene.show(&plan);
-        assert_eq!(shown["tasks"][0]["status"], status);
+        assert_eq!(shown["tasks"][0]["state"], status);
         assert!(shown["tasks"][0][field].as_str().is_some_and(|text| text.contains(MARK)), "{shown:#}");
         assert_eq!(n_stored(&scene, ".crewlog/log.db"), 1, "{status}");
         for event in scene.events_of_type("TaskStatusUpdated").iter().filter(|event| event["data"]["task_id"] == 1) {

@@ -82,7 +82,7 @@ impl Kept {
     fn status(&self) -> Vec<String> {
         let shown = self.scene.show(&self.plan);
         let tasks = shown["tasks"].as_array().expect("a list").iter();
-        tasks.map(|task| format!("{} {}", task["id"], task["status"]).replace('"', "")).collect()
+        tasks.map(|task| format!("{} {}", task["id"], task["state"]).replace('"', "")).collect()
     }
 
     pub fn order(&self) -> String {
@@ -204,7 +204,7 @@ fn a_file_changed_during_the_run_amends_the_plan() {
     assert_eq!(scene.read("plan.md"), after);
     assert_eq!(scene.events_of_type("TasksAmended").len(), 1, "all of it is one change");
     let kept = Kept { scene, path: "plan.md", plan: ran.stdout.trim().to_owned() };
-    assert_eq!(kept.status(), ["A Completed", "B Completed", "C Skipped", "D Completed"]);
+    assert_eq!(kept.status(), ["A done", "B done", "C skipped", "D done"]);
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_box_ticked_by_hand_completes_an_unclaimed_task() {
     let ends = kept.scene.events_of_type("TaskStatusUpdated");
     let by_person = ends.iter().filter(|end| end["result"] == "done by a person").count();
     assert_eq!(by_person, 2, "{ends:?}");
-    assert_eq!(kept.status(), ["A Completed", "B Completed", "C Running", "D Skipped", "E Planned"]);
+    assert_eq!(kept.status(), ["A done", "B done", "C waiting_for_you", "D skipped", "E planned"]);
     // A cleared box reopens nothing, and stays as the person left it.
     let cleared = kept.read().replace("[x] A", "[ ] A");
     kept.write(&cleared);
@@ -322,7 +322,7 @@ fn a_group_ticked_by_hand_completes_none_of_its_parts() {
     assert_eq!(said.stderr.matches("warning").count(), 1, "{said:?}");
     said.says(&["plan.md:1: warning: this group is done, and parts of it are open"]);
     kept.is(&ticked);
-    assert_eq!(kept.status(), ["A Running", "B Planned"]);
+    assert_eq!(kept.status(), ["A waiting_for_you", "B planned"]);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn a_step_ticked_early_keeps_the_order_of_the_rest() {
     let kept = Kept::new("- [ ] A: Test\n- [ ] B: Note\n- [ ] C: Publish\n");
     kept.takes("- [ ] A: Test\n- [x] B: Note\n- [ ] C: Publish\n", "done: B\n");
     assert_eq!(kept.order(), "A< B<A C<A,B");
-    assert_eq!(kept.status()[2], "C Planned");
+    assert_eq!(kept.status()[2], "C planned");
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_box_ticked_by_hand_does_not_complete_a_claimed_task() {
     kept.write(&ticked);
     kept.sync().expect(0).says(&["plan.md:1: warning: task A is held by an executor"]);
     kept.is(&ticked);
-    assert_eq!(kept.status(), ["A Running"]);
+    assert_eq!(kept.status(), ["A running"]);
     std::fs::write(kept.scene.path("go"), "go\n").expect("the command reads it");
     running.finish().expect(0);
     kept.syncs("nothing to change\n");
@@ -489,7 +489,7 @@ fn a_resumed_plan_reads_its_file_before_anything_runs() {
     kept.write("- [x] Look\n- [x] Run `touch ran`\n- [-] Run `touch too`\n");
     kept.run(&["resume", &kept.plan, "--sync", "--yes"]).expect(0);
     assert_eq!(["ran", "too"].map(|name| kept.scene.path(name).exists()), [false, false]);
-    assert_eq!(kept.status(), ["1 Completed", "2 Completed", "3 Skipped"]);
+    assert_eq!(kept.status(), ["1 done", "2 done", "3 skipped"]);
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn an_invalid_answer_is_requested_again() {
     running.types("continue");
     let ran = running.finish().expect(100);
     let shown = scene.show(ran.stdout.trim());
-    assert_eq!((&shown["tasks"][0]["status"], &shown["tasks"][1]["status"]), (&"Failed".into(), &"Completed".into()));
+    assert_eq!((&shown["tasks"][0]["state"], &shown["tasks"][1]["state"]), (&"failed".into(), &"done".into()));
 }
 
 #[test]

@@ -47,7 +47,7 @@ impl Waiting {
 }
 
 fn statuses(shown: &Value) -> Vec<&str> {
-    shown["tasks"].as_array().expect("tasks").iter().filter_map(|task| task["status"].as_str()).collect()
+    shown["tasks"].as_array().expect("tasks").iter().filter_map(|task| task["state"].as_str()).collect()
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn an_interrupted_run_releases_its_task_and_says_how_to_continue() {
         let (scene, plan, ran) = Waiting { scene, plan, running: resumed, gate }.let_go();
         ran.expect(0);
         assert_eq!(scene.read("side"), "1\n1\n", "it was begun again, once");
-        assert_eq!(statuses(&scene.show(&plan)), ["Completed", "Completed"]);
+        assert_eq!(statuses(&scene.show(&plan)), ["done", "done"]);
     }
 }
 
@@ -178,10 +178,7 @@ fn a_cancelled_task_is_stopped_and_the_rest_continues() {
     running.finish().expect(100).says(&["CANCEL", "not needed"]);
     gate.wait_until_free();
     let shown = scene.show(&plan);
-    assert_eq!(
-        (&shown["tasks"][0]["status"], &shown["tasks"][0]["error"]),
-        (&"Cancelled".into(), &"not needed".into())
-    );
+    assert_eq!((&shown["tasks"][0]["state"], &shown["tasks"][0]["error"]), (&"cancelled".into(), &"not needed".into()));
     assert_eq!(shown["tasks"][1]["result"], "beside");
     assert_eq!(scene.events_of_type("TaskStopped").len(), 1);
 }
@@ -192,7 +189,7 @@ fn cancelling_a_plan_stops_its_run() {
     assert_eq!(scene.run(&["cancel", &plan]).expect(0).stdout, format!("{plan} is cancelled\n"));
     running.finish().expect(100).says(&["the plan is cancelled: by a person"]);
     gate.wait_until_free();
-    assert_eq!(statuses(&scene.show(&plan)), ["Cancelled", "Cancelled"]);
+    assert_eq!(statuses(&scene.show(&plan)), ["cancelled", "cancelled"]);
 }
 
 #[test]
@@ -204,7 +201,7 @@ fn a_command_finds_the_log_and_can_add_to_it() {
     let plan = scene.run(&["--store", "here.db", "run", "plan.md", "--yes"]).expect(0).stdout.trim().to_owned();
     let shown = scene.run(&["--store", "here.db", "show", &plan, "-o", "json"]).expect(0).json();
     let seen: Value = serde_json::from_str(shown["tasks"][0]["result"].as_str().expect("text")).expect("JSON");
-    assert_eq!((&seen["plan"], &seen["tasks"][0]["status"]), (&shown["plan"], &"Running".into()));
+    assert_eq!((&seen["plan"], &seen["tasks"][0]["state"]), (&shown["plan"], &"running".into()));
 }
 
 #[test]
@@ -231,7 +228,7 @@ fn a_run_ends_in_bounded_time_while_another_process_holds_the_append_lock() {
     assert!(took < BOUND, "{took:?}");
     gate.wait_until_free();
     drop(lock);
-    assert_eq!(scene.show(&plan)["tasks"][0]["status"], "Running", "nobody could say how it ended");
+    assert_eq!(scene.show(&plan)["tasks"][0]["state"], "interrupted", "nobody could say how it ended");
 }
 
 #[test]

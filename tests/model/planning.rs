@@ -207,11 +207,11 @@ fn a_models_questions_are_asked_before_the_tasks_they_block() {
     let ran = run(&mock, &["--yes"]).expect(5);
     let plan = ran.stdout.trim().to_owned();
     ran.says(&["Which colour?", &format!("crewlog answer {plan}/q1")]);
-    let status = |task: usize| mock.scene.show(&plan)["tasks"][task]["status"].clone();
-    assert_eq!([status(0), status(1), status(2)], ["Completed", "Completed", "Planned"]);
+    let status = |task: usize| mock.scene.show(&plan)["tasks"][task]["state"].clone();
+    assert_eq!([status(0), status(1), status(2)], ["done", "done", "planned"]);
     mock.scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(0);
     mock.scene.run(&["resume", &plan]).expect(0);
-    assert_eq!(status(2), "Completed");
+    assert_eq!(status(2), "done");
 }
 
 #[test]

@@ -24,7 +24,7 @@ struct Observed {
     config: PlannerConfig,
     is_paused: bool,
     is_ended: bool,
-    changes: BTreeSet<(&'static str, &'static str)>,
+    changes: BTreeSet<(String, String)>,
 }
 
 struct Standing {
@@ -136,7 +136,7 @@ impl Observed {
     fn set(&mut self, task: TaskId, status: TaskStatus, lets_go: bool) {
         let standing = self.tasks.get_mut(&task).expect("the event is of a task of the plan");
         if standing.status != status {
-            self.changes.insert((standing.status.word(), status.word()));
+            self.changes.insert((format!("{:?}", standing.status), format!("{status:?}")));
         }
         (standing.status, standing.lets_go, standing.waits) = (status, lets_go, false);
         standing.is_paused &= !status.is_end();

@@ -206,7 +206,7 @@ async fn counts_and_bars_add_up_to_the_tasks() {
     assert_eq!((sum as usize, &last["position"]), (n_tasks, &shown["at"]));
     let stages = counts["stages"].as_array().unwrap();
     let n_done = &last["counts"][stages.iter().position(|stage| stage == "done").unwrap()];
-    let completed = shown["tasks"].as_array().unwrap().iter().filter(|task| task["status"] == "Completed").count();
+    let completed = shown["tasks"].as_array().unwrap().iter().filter(|task| task["state"] == "done").count();
     assert_eq!(n_done.as_u64(), Some(completed as u64));
     let graph = api.view(&format!("/api/plans/{plan}/graph?at={END}")).await;
     assert_eq!(graph["nodes"].as_array().unwrap().len(), n_tasks);

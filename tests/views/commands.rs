@@ -36,7 +36,7 @@ async fn a_command_does_what_it_does_on_the_command_line() {
     assert_eq!(api.command("answer", &json!({ "question": format!("{plan}/q1"), "text": "-x" })).await.0, 200);
     assert_eq!(api.command("task-done", &json!({ "task": format!("{plan}/1"), "result": "seen" })).await.0, 200);
     let shown = scene.show(&plan);
-    assert_eq!((&task(&shown, 1)["status"], &task(&shown, 1)["result"]), (&json!("Completed"), &json!("seen")));
+    assert_eq!((&task(&shown, 1)["state"], &task(&shown, 1)["result"]), (&json!("done"), &json!("seen")));
     assert_eq!(shown["questions"][0]["answer"], "-x");
     assert_eq!(api.command("pause", &json!({ "target": plan })).await.0, 200);
     assert_eq!(scene.show(&plan)["status"], "paused");
@@ -126,7 +126,7 @@ async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let (status, made) = api.command("run", &agreed).await;
     assert_eq!(status, 200, "{made}");
     // The server does not run it.
-    assert_eq!(task(&scene.show(made["plan"].as_str().unwrap()), 1)["status"], "Running");
+    assert_eq!(task(&scene.show(made["plan"].as_str().unwrap()), 1)["state"], "ready");
 
     // The person sees the commands on a page, and agrees there.
     let cookie = api.cookie().await;

@@ -19,7 +19,7 @@ pub use crate::cli::programs::Scope;
 use crate::commands::serve::Tokens;
 use crate::context::{Session, person};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::rfc3339;
+use crate::ui::text::{now, rfc3339, sha256};
 
 /// The characters of a token.
 const TOKEN_CHARS: usize = 32;
@@ -117,7 +117,7 @@ impl Credentials {
             if is_same(token, &self.agent) {
                 return Some(Caller::Agent);
             }
-            let digest = digest(token);
+            let digest = sha256(token);
             let known = read(&self.tokens).unwrap_or_default().into_iter().find(|known| known.sha256 == digest)?;
             return Some(Caller::Token { name: known.name, scopes: known.scopes });
         }
@@ -137,10 +137,6 @@ impl Credentials {
 /// Compares digests, so that timing reveals nothing about the secret.
 fn is_same(given: &str, secret: &str) -> bool {
     Sha256::digest(given) == Sha256::digest(secret)
-}
-
-fn digest(token: &str) -> String {
-    crate::ui::text::sha256(token)
 }
 
 /// The token in the file, so that configured agents need no change; a new one if it is missing or others could read it.
@@ -239,8 +235,8 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
         if tokens.len() >= TOKENS_MAX {
             return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
         }
-        let created_at = rfc3339(crewlog_mq::Timestamp(jiff::Timestamp::now().as_microsecond()));
-        tokens.push(Token { name: name.to_owned(), sha256: digest(&token), scopes: scopes.clone(), created_at });
+        let created_at = rfc3339(now());
+        tokens.push(Token { name: name.to_owned(), sha256: sha256(&token), scopes: scopes.clone(), created_at });
         Ok(())
     })?;
     let json = serde_json::json!({ "name": name, "token": token, "scopes": scopes });

@@ -7,12 +7,10 @@ use super::forms::Form;
 use super::look::{Chosen, Look};
 use crewlog_planner::lifecycle::State;
 
-use super::words::{
-    self, Markup, at_clock, cut, grouped, lasting, link, microseconds, of_executor, pill_of, rich, span, whole,
-};
+use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, of_executor, pill_of, rich, span, whole};
 use crate::commands::diff::{changes, in_short};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::shell_word;
+use crate::ui::text::{moment_of, shell_word};
 use crate::views::{Linked, TaskShown, prompt_of_attempt};
 
 /// The longest text in characters; the command line shows longer ones in full.
@@ -133,7 +131,7 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<
     let waiting = plan.shown.tasks.iter().filter(|other| other.depends_on.contains(&task.id)).map(|other| &other.id);
     let text = |text: Option<&String>| text.map(|text| span(&cut(text, 400))).unwrap_or_default();
     let time = |time: &Option<String>| time.as_deref().map(at_clock).unwrap_or_default();
-    let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
+    let moment = |time: &Option<String>| time.as_deref().and_then(moment_of).map(|moment| moment.0);
     let end = moment(&task.ended_at).or((state == State::Running).then_some(look.shown.now.0));
     let took = moment(&task.started_at).zip(end).map(|(begin, end)| span(&lasting(end - begin)));
     let paused = task.is_paused.then(|| "until it is resumed".to_owned());

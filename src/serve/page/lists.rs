@@ -10,9 +10,9 @@ use super::asked::Tab;
 use super::look::{Chosen, Look};
 use super::needs::is_of_plan;
 use super::summary::{ended_at, title_of};
-use super::words::{self, Markup, cut, grouped, lasting, microseconds, pill_of, some_of};
+use super::words::{self, Markup, cut, grouped, lasting, pill_of, some_of};
 use crate::ui::failure::Failure;
-use crate::ui::text::rfc3339;
+use crate::ui::text::{moment_of, rfc3339};
 use crate::views::{ConflictView, Counts, ListedPlan, TaskShown, counts_of};
 
 /// The most conflicts and plans that are listed, the newest. A longer list of tasks is a tab with names and states.
@@ -54,7 +54,7 @@ impl Tasks<'_> {
     }
 
     fn took(&self, task: &TaskShown, state: State) -> String {
-        let moment = |time: &Option<String>| time.as_deref().and_then(microseconds);
+        let moment = |time: &Option<String>| time.as_deref().and_then(moment_of).map(|moment| moment.0);
         let end = moment(&task.ended_at).or((state == State::Running).then_some(self.look.shown.now.0));
         moment(&task.started_at).zip(end).map(|(begin, end)| lasting(end - begin)).unwrap_or_default()
     }

@@ -1,7 +1,6 @@
 //! The content of one address: the views as of its position, its plan, and the parts of the page.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crewlog_mq::{Error, Position, Query, Range};
@@ -11,13 +10,10 @@ use super::asked::{Asked, Tab};
 use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
 use super::{Site, crew, events, frame, graph, inspector, lists, needs, summary, time, timeline};
+use crate::context::plan_ids::slug_of;
 use crate::ui::failure::Failure;
+use crate::ui::similar::similar;
 use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track};
-
-/// The letters and digits at the end of a plan's id.
-const RANDOM_CHARS: usize = 4;
-/// The most names that an error suggests.
-const NEAREST_MAX: usize = 5;
 
 /// A part of the page: the id of its place, and its markup, which may be empty.
 pub type Part = (&'static str, Markup);
@@ -153,10 +149,10 @@ impl<'a> Look<'a> {
     }
 
     fn no_plan(&self, id: &str) -> NoPage {
-        let ids = self.plans.iter().rev().map(|plan| plan.plan.as_str()).collect();
+        let ids = self.plans.iter().rev().map(|plan| plan.plan.as_str());
         let page = |plan: &str| (self.link_plan(plan, ""), plan.to_owned());
         let what = format!("There is no plan {}", cut(id, 80));
-        NoPage::Missing { what, back: None, near: nearest(id, ids).map(page).collect() }
+        NoPage::Missing { what, back: None, near: similar(id, ids).into_iter().map(page).collect() }
     }
 
     fn no_task(&self, plan: &str, name: &str, track: &Track) -> NoPage {
@@ -166,7 +162,7 @@ impl<'a> Look<'a> {
             let text = tasks.iter().find(|(known, _)| known == task).map_or("", |(_, text)| text);
             (self.link_plan(plan, task), cut(&format!("{task} {text}"), 120))
         };
-        let near = nearest(name, tasks.iter().map(|(task, _)| task.as_str()).collect()).map(page).collect();
+        let near = similar(name, tasks.iter().map(|(task, _)| task.as_str())).into_iter().map(page).collect();
         let back = Some((self.link_plan(plan, ""), format!("Open {}", self.short(plan))));
         NoPage::Missing { what: format!("{} has no task {}", self.short(plan), cut(name, 80)), back, near }
     }
@@ -207,9 +203,8 @@ impl<'a> Look<'a> {
 
     /// The id of a plan without its random end, unless another plan would have the same.
     pub fn short<'b>(&'b self, id: &'b str) -> &'b str {
-        let Some((stem, _)) = id.rsplit_once('-').filter(|(_, end)| end.len() == RANDOM_CHARS) else { return id };
-        let is_same = |plan: &&ListedPlan| plan.plan.rsplit_once('-').is_some_and(|(other, _)| other == stem);
-        if self.plans.iter().filter(is_same).count() > 1 { id } else { stem }
+        let stem = slug_of(id);
+        if self.plans.iter().filter(|plan| slug_of(&plan.plan) == stem).count() > 1 { id } else { stem }
     }
 
     /// The address of a plan and one of its tasks; no task if `task` is empty.
@@ -302,15 +297,4 @@ impl<'a> Look<'a> {
             _tasks => Ok(lists::tasks(self)),
         }
     }
-}
-
-/// The names that are most like another: most groups of up to three letters in common.
-fn nearest<'b>(typed: &str, mut names: Vec<&'b str>) -> impl Iterator<Item = &'b str> {
-    let groups = |text: &str| {
-        let letters: Vec<_> = text.to_lowercase().chars().take(80).collect();
-        (1..=3).flat_map(|n| letters.windows(n).map(<[char]>::to_vec)).collect::<BTreeSet<_>>()
-    };
-    let typed = groups(typed);
-    names.sort_by_cached_key(|name| Reverse(groups(name).intersection(&typed).count()));
-    names.into_iter().take(NEAREST_MAX)
 }

@@ -6,11 +6,11 @@ use askama::Template;
 use askama::filters::HtmlSafe;
 use crewlog_mq::Timestamp;
 use crewlog_planner::lifecycle::State;
-use jiff::civil::DateTime;
 
 pub use crate::ui::text::one_line as cut;
-use crate::ui::text::{EPOCH, rfc3339, visible};
+use crate::ui::text::{rfc3339, visible};
 use crate::views::Counts;
+pub use crate::views::of_executor;
 
 /// The states from bottom to top and from left to right, each with its class in drawings.
 pub const LAYERS: [(&str, &[State]); 7] = [
@@ -111,11 +111,6 @@ pub fn some_of<T>(all: &[T], n_max: usize, words: impl Fn(&T) -> String) -> Stri
     named.join(", ")
 }
 
-/// The name of an executor without its process.
-pub fn of_executor(executor: &str) -> &str {
-    executor.rsplit_once('@').map_or(executor, |(name, _)| name)
-}
-
 /// The time of day of an RFC 3339 time in UTC.
 pub fn clock(rfc3339: &str) -> &str {
     rfc3339.get(11..19).unwrap_or(rfc3339)
@@ -138,12 +133,6 @@ fn timed(how: &str, moment: &str) -> Markup {
 /// The time of day of a log time; empty before the first event.
 pub fn clock_of(moment: Timestamp) -> Markup {
     if moment == Timestamp::default() { Markup("the beginning".to_owned()) } else { at_clock(&rfc3339(moment)) }
-}
-
-/// Microseconds since 1970 of an RFC 3339 time in UTC.
-pub fn microseconds(rfc3339: &str) -> Option<i64> {
-    let moment: DateTime = rfc3339.strip_suffix('Z')?.parse().ok()?;
-    i64::try_from(moment.duration_since(EPOCH).as_micros()).ok()
 }
 
 /// A length of time in at most two units: `1 h 48 min`.
