@@ -73,16 +73,7 @@ impl State {
 
     /// True when only a retry can change it.
     pub const fn is_end(self) -> bool {
-        match self {
-            Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => true,
-            Self::Planned
-            | Self::Ready
-            | Self::Running
-            | Self::WaitingForYou
-            | Self::Waiting
-            | Self::Interrupted
-            | Self::Paused => false,
-        }
+        matches!(self, Self::Done | Self::Failed | Self::Skipped | Self::Cancelled)
     }
 
     /// The state of an ended plan.

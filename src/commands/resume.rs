@@ -91,7 +91,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     // Dispatches the tasks whose dispatch a crash prevented.
     order(&mut planner, Command::Continue).await?;
     if resume.detach {
-        session.remark("tasks run while a worker does: crewlog work");
+        session.remark("Its tasks run while a worker does: crewlog work");
         return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
     }
     let run_session =

@@ -91,7 +91,7 @@ async fn show_part(
     task["questions"] =
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
-    let took = view.state().task_named(part).and_then(|task| took(&view, task, now));
+    let took = view.state().task_named(part).and_then(|task| took(&view, task, states.task(id).state, now));
     task["took"] = json!(took.map(duration));
     task["kind"] = Value::Null;
     task["state"] = json!(states.task(id).state.words());

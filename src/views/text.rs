@@ -5,7 +5,7 @@ use std::io::Write;
 use crewlog_executors::crew::question_text;
 use crewlog_mq::Timestamp;
 use crewlog_planner::event::Timer;
-use crewlog_planner::lifecycle::States;
+use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::Parent;
 use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{Measure, PlannerState, Question, Task};
@@ -41,15 +41,11 @@ pub fn print_view(
     }
     let width = state.tasks.iter().map(|task| task.plan.name().chars().count()).max().unwrap_or(1);
     for task in &state.tasks {
-        let took = took(view, task, now).map_or_else(String::new, duration);
+        let now_is = states.task(task.plan.id).state;
+        let took = took(view, task, now_is, now).map_or_else(String::new, duration);
         let command = task.plan.command.as_deref().map(in_one_line);
         let text = one_line(command.as_ref().unwrap_or(&task.plan.description), 90);
-        writeln!(
-            to,
-            "{:>width$}  {:<18}  {took:>9}  {text}",
-            visible(&task.plan.name()),
-            states.task(task.plan.id).state.words()
-        )?;
+        writeln!(to, "{:>width$}  {:<18}  {took:>9}  {text}", visible(&task.plan.name()), now_is.words())?;
         let indent = width + 33;
         let ended = task.result.clone().or_else(|| task.error.as_deref().map(headline));
         let ended = ended.filter(|text| !text.is_empty());
@@ -65,7 +61,8 @@ pub fn print_view(
         let times = view.times(task.plan.id);
         match (&times.executor(), &task.plan.assignee) {
             (Some(executor), _) if times.claim.holder.is_some() => {
-                writeln!(to, "{:indent$}held by {}", "", visible(executor))?;
+                let held = if now_is == State::Interrupted { "lost by" } else { "held by" };
+                writeln!(to, "{:indent$}{held} {}", "", visible(executor))?;
             }
             (_, Some(assignee)) if !task.status.is_end() => writeln!(to, "{:indent$}for {}", "", visible(assignee))?,
             (Some(_) | None, Some(_) | None) => {}
@@ -81,11 +78,11 @@ pub fn print_view(
     Ok(())
 }
 
-/// The milliseconds from the first claim of a task to its end, or until now while an executor holds it.
-pub fn took(view: &PlanView, task: &Task, now: Timestamp) -> Option<u64> {
+/// The milliseconds from the last claim of a task to its end, or until now while it runs.
+pub fn took(view: &PlanView, task: &Task, state: State, now: Timestamp) -> Option<u64> {
     let times = view.times(task.plan.id);
-    let until = times.ended_at.or(times.claim.holder.is_some().then_some(now))?;
-    Some(millis(until.since(times.started_at?)))
+    let until = times.ended_at.or((state == State::Running).then_some(now))?;
+    Some(millis(until.since(times.claimed_at?)))
 }
 
 fn print_limits(mut to: impl Write, state: &PlannerState, now: Timestamp) -> std::io::Result<()> {

@@ -143,8 +143,9 @@ fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     scene.write("plan.md", "- Review the design\n");
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let shown = || scene.run(&["show", &plan]).expect(0).stdout;
-    assert!(shown().contains("there is no executor for Analysis"), "{}", shown());
+    assert!(shown().contains("task 1 waits for you: Review the design\n"), "{}", shown());
     scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
-    let shown = shown();
-    assert!(shown.contains("task 1 can be done by reviewer") && !shown.contains("crewlog task done"), "{shown}");
+    let (shown, nobody) =
+        (shown(), format!("plan {plan}: it can go on, and nobody runs it\n  crewlog resume {plan}\n"));
+    assert!(shown.contains(&nobody) && !shown.contains("crewlog task done"), "{shown}");
 }

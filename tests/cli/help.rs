@@ -236,6 +236,32 @@ fn a_status_shows_the_plans_and_what_waits() {
 }
 
 #[test]
+fn crewlog_alone_says_what_waits_and_what_happened_since_the_last_look() {
+    let scene = Scene::new();
+    scene.run(&[]).expect(0).says(&[]);
+    assert!(scene.run(&[]).stdout.starts_with("no log here yet\n"));
+    let (plan, _) = scene.plan("# Ship\n1. Run `echo one`\n2. Which colour is it?\n3. Run `exit 3`\n");
+    let n_events = scene.events().len();
+    let first = scene.run(&[]).expect(0).stdout;
+    let answer = format!("crewlog answer {plan}/q1 \"...\"\n");
+    assert!(
+        first.contains(&answer) && first.lines().last().is_some_and(|last| last.ends_with(": 1 task done")),
+        "{first}"
+    );
+    let second = scene.run(&[]).expect(0).stdout;
+    assert!(second.contains(&answer) && second.ends_with("nothing has ended since you last looked\n"), "{second}");
+    assert_eq!(scene.events().len(), n_events, "looking appends nothing");
+    scene.run(&["answer", &plan, "red"]).expect(0);
+    scene.run(&["resume", &plan, "--yes"]).expect(100);
+    let third = scene.run(&[]).expect(0).stdout;
+    assert!(
+        third.starts_with("nothing waits for you\nsince ")
+            && third.contains("1 task done, 1 task failed, 1 plan failed"),
+        "{third}"
+    );
+}
+
+#[test]
 fn a_port_alone_is_an_address_to_serve_on() {
     let scene = Scene::new();
     scene.run(&["init", "--no-hosts"]).expect(0);

@@ -98,7 +98,7 @@ fn done(name: &str) -> &'static str {
         "answer" => "Answered.",
         "cancel" => "It is cancelled.",
         "pause" => "It is paused.",
-        "resume" => "It can go on as soon as a worker runs.",
+        "resume" => "It is resumed.",
         "retry" => "It will be tried again.",
         "fork" => "This is the fork.",
         "send" => "The message is sent.",
