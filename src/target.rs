@@ -6,7 +6,7 @@ use std::time::Duration;
 use crewlog_executors::propagation::Unreadable;
 use crewlog_executors::{planning, plans, propagation};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner};
-use crewlog_planner::event::{Command, Event, QuestionId, TaskStatus};
+use crewlog_planner::event::{Command, Event, QuestionId};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
@@ -120,8 +120,7 @@ impl Target {
     pub fn suggest_resume(&self, session: &Session) {
         let roster = roster::roster(session, Duration::MAX, &[]).ok();
         let is_run = |task: &Task| roster.as_ref().is_some_and(|roster| roster.takes(&task.plan));
-        let can_start = |task: &Task| task.status == TaskStatus::Running && is_run(task);
-        if self.state().phase.is_paused() || self.state().tasks.iter().any(can_start) {
+        if self.state().phase.is_paused() || self.state().dispatched().any(is_run) {
             let resume = session.command_on("resume", &self.plan);
             let unless = if self.state().phase.is_paused() { "" } else { ", unless it already runs" };
             session.suggest(&format!("to continue{unless}: {resume}"));

@@ -3,7 +3,7 @@
 use clap::Args;
 use crewlog_executors::crew::Refusal;
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::asks::{Answer as Said, OpenAsk, Wanted};
+use crewlog_planner::crew::asks::{Answer as Said, Wanted};
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -73,9 +73,9 @@ const TWO_TEXTS: &str = "the answer is one text, and two were given";
 async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
     let (id, Answer { text, note, .. }) = (format!("a{number}"), answer);
     let crew = open(session).await?;
-    let is_it = |(known, open): (u64, &OpenAsk)| known == number && open.ask.wanted == Wanted::Permission;
-    let is_permission = crew.asks().await?.open().any(is_it);
-    let (text, is_granted) = match (is_permission, text.trim().to_lowercase().as_str()) {
+    let note = note.filter(|note| !note.trim().is_empty());
+    let wanted = crew.asks().await?.open().find(|(open, _)| *open == number).map(|(_, open)| open.ask.wanted);
+    let (text, is_granted) = match (wanted == Some(Wanted::Permission), text.trim().to_lowercase().as_str()) {
         (true, "allow" | "yes") => (note.unwrap_or(text), Some(true)),
         (true, "deny" | "no") => (note.unwrap_or(text), Some(false)),
         (true, _neither) => {
@@ -84,7 +84,10 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
                 .iter()
                 .fold(failure, |failure, word| failure.hint(session.command(&format!("answer {id} {word}")))));
         }
-        (false, _) if note.is_some() => return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes")),
+        // One that is closed is refused below.
+        (false, _) if note.is_some() && wanted.is_some() => {
+            return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
+        }
         (false, _) => (text, None),
     };
     let answered = crew.answer(number, Said { by: session.person(), text, is_granted }).await;

@@ -7,8 +7,8 @@ use std::io::{BufWriter, Write};
 use clap::Args;
 use crewlog_executors::history::History;
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
-use crewlog_planner::event::{self, Event, TaskStatus};
-use crewlog_planner::lifecycle::{Observed, States};
+use crewlog_planner::event::{self, Event};
+use crewlog_planner::lifecycle::{Observed, State, States};
 use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
 use crewlog_planner::{claim, model};
@@ -325,10 +325,10 @@ fn subject(view: &PlanView, recorded: &Recorded) -> String {
 fn is_failure(recorded: &Recorded) -> Result<bool, Error> {
     match (recorded.stream_id.as_str(), recorded.event_type.as_str()) {
         (claim::STREAM, "TaskFailed") => Ok(true),
-        (event::STREAM, "TaskStatusUpdated") => Ok(matches!(
-            recorded.decode()?,
-            Event::TaskStatusUpdated { status: TaskStatus::Failed | TaskStatus::TimedOut | TaskStatus::Cancelled, .. }
-        )),
+        (event::STREAM, "TaskStatusUpdated") => {
+            let Event::TaskStatusUpdated { status, .. } = recorded.decode()? else { return Ok(false) };
+            Ok(matches!(State::of_end(status), Some(State::Failed | State::Cancelled)))
+        }
         _another_type => Ok(false),
     }
 }

@@ -16,7 +16,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
-use crewlog_planner::event::{Amendment, Command, TaskStatus};
+use crewlog_planner::event::{Amendment, Command};
 use crewlog_planner::parse::{ParsedPlan, write_states};
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
@@ -219,7 +219,7 @@ impl<'a> Kept<'a> {
         let tasks = |ids: &[TaskId]| ids.iter().filter_map(|id| Some(&state.task(*id)?.plan)).collect::<Vec<_>>();
         let did = [("added", added), ("edited", edited), ("left_out", tasks(&left_out)), ("done", tasks(&done))];
         let did = did.map(|(did, tasks)| (did, tasks.into_iter().map(TaskPlan::name).collect::<Vec<_>>()));
-        let is_running = |id: &TaskId| state.task(*id).is_some_and(|task| task.status == TaskStatus::Running);
+        let is_running = |id: &TaskId| state.dispatched().any(|task| task.plan.id == *id);
         let (running, done): (Vec<_>, Vec<_>) = done.into_iter().partition(is_running);
         let define = (!defined.is_empty()).then_some(Amendment::Define { tasks: defined });
         let skipped = left_out.into_iter().map(|task| Amendment::Skip { task, keeps_order: true });

@@ -12,8 +12,8 @@ use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::crew::conflicts::ConflictEvent;
-use crewlog_planner::event::{Command, Outcome, QuestionId, TaskStatus, Timer, ancestor_tag, plan_tag};
-use crewlog_planner::lifecycle::{Observed, States};
+use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
+use crewlog_planner::lifecycle::{Observed, State, States};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::prompt::error_lines;
 use crewlog_planner::sealed;
@@ -37,9 +37,8 @@ use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal;
 use crate::ui::terminal::{Output, say, unless_closed};
-use crate::ui::text::{by_default, count, one_line, visible};
+use crate::ui::text::{by_default, count, visible};
 use crate::views::views;
-use crate::views::waiting::how_to_go_on;
 use crate::views::{PlanShown, queries};
 
 pub struct RunSession<'a> {
@@ -343,7 +342,7 @@ impl<'a> RunSession<'a> {
         }
         self.progress.summary(&self.plan, &self.view, &states);
         let waits = match &end {
-            End::Waiting if !self.view.state().waits_for_work() => {
+            End::Paused | End::Waiting if !self.view.state().waits_for_work() => {
                 views(self.session).await?.as_of(None).await?.waits(self.session, &self.plan).await?
             }
             _goes_no_further => Vec::new(),
@@ -365,19 +364,14 @@ impl<'a> RunSession<'a> {
                 (Code::TaskFailed, vec![format!("to try again: {retry}, then {resume}")])
             }
             End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
-            End::Paused => match self.view.state().shortage() {
-                Some(shortage) => (Code::Budget, how_to_go_on(self.session, &self.plan, &shortage)),
-                None => {
-                    let reason = one_line(self.view.state().pause_reason().unwrap_or_default(), 200);
-                    (Code::Paused, vec![format!("the plan is paused: {reason}; to continue: {resume}")])
-                }
-            },
+            End::Paused if self.view.state().shortage().is_some() => (Code::Budget, Vec::new()),
+            End::Paused => (Code::Paused, Vec::new()),
             End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
             End::TimedOut => (Code::TimedOut, vec![format!("stopped after its --timeout; to continue: {resume}")]),
             End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to continue: {resume}")]),
             End::Waiting if self.view.state().waits_for_work() => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
-                let has_failed = |task: &Task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut);
+                let has_failed = |task: &Task| State::of_end(task.status) == Some(State::Failed);
                 let n_failed = self.view.state().tasks.iter().filter(|task| has_failed(task)).count();
                 if n_failed > 0 {
                     let retry = self.session.command_on("retry", &self.plan);

@@ -137,11 +137,16 @@ fn draw_foot(state: &State, frame: &mut Frame, area: Rect) {
         Mode::Answer { need, text } => {
             let choices = need.choices.join(", ");
             let choices = if choices.is_empty() { choices } else { format!(" ({choices})") };
-            (format!("{note} {}{choices}; Enter sends it, Esc leaves it", need.id), format!("answer> {text}"), true)
+            let way = need.commands.first().filter(|_| need.commands.len() > 1 && need.choices.is_empty());
+            let (asks, tab) =
+                way.map_or(("answer", ""), |way| (way.trim_end_matches(" \"...\""), ", Tab: another way"));
+            let keys = format!("{note} {}{choices}; Enter sends it, Esc leaves it{tab}", need.id);
+            (keys, format!("{asks}> {text}"), true)
         }
         Mode::Confirm { need } => {
             let command = need.commands.first().map(String::as_str).unwrap_or_default();
-            ("y runs it, n leaves it".to_owned(), format!("run: crewlog {command}"), false)
+            let tab = if need.commands.len() > 1 { ", Tab: another way" } else { "" };
+            (format!("y runs it, n leaves it{tab}"), format!("run: crewlog {command}"), false)
         }
         Mode::Read { .. } => (note, "j k scroll  Esc close".to_owned(), false),
     };

@@ -207,6 +207,7 @@ impl State {
         match std::mem::take(&mut self.mode) {
             Mode::Browse => return self.browse(key.code),
             Mode::Filter => self.type_filter(key.code),
+            Mode::Answer { need, .. } | Mode::Confirm { need } if key.code == KeyCode::Tab => self.ask(need, 1),
             Mode::Answer { need, text } => return self.answer(key, need, text),
             Mode::Confirm { need } => match key.code {
                 KeyCode::Enter | KeyCode::Char('y') => return self.settle(&need, 0, ""),
@@ -258,6 +259,16 @@ impl State {
         Vec::new()
     }
 
+    /// Asks for the words or the consent of the first action, after moving so many to the end.
+    fn ask(&mut self, mut need: NeedView, by: usize) {
+        let is_answered = need.kind == Kind::Permission || !need.choices.is_empty();
+        let by = if is_answered { 0 } else { by };
+        need.actions.rotate_left(by);
+        need.commands.rotate_left(by);
+        let is_typed = is_answered || need.actions.first().is_some_and(asks_words);
+        self.mode = if is_typed { Mode::Answer { need, text: String::new() } } else { Mode::Confirm { need } };
+    }
+
     /// Moves the choice in the panel. Choosing a plan shows its tasks.
     fn step(&mut self, by: isize) -> Vec<Request> {
         let rows = self.rows(self.focus);
@@ -276,12 +287,7 @@ impl State {
         let Some(place) = self.chosen(self.focus, &rows).map(|chosen| rows[chosen].place) else { return Vec::new() };
         let need = self.shown.needs.get(place).filter(|_| self.focus == Panel::Needs && !self.is_past()).cloned();
         match need.filter(|need| !need.actions.is_empty()) {
-            Some(need)
-                if need.kind == Kind::Permission || need.actions.iter().any(asks_words) || !need.choices.is_empty() =>
-            {
-                self.mode = Mode::Answer { need, text: String::new() };
-            }
-            Some(need) => self.mode = Mode::Confirm { need },
+            Some(need) => self.ask(need, 0),
             None if self.focus == Panel::Plans => self.focus = Panel::Tasks,
             None => {
                 let text = self.shown.details(self.focus, place).unwrap_or_default();

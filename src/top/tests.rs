@@ -298,6 +298,33 @@ fn action_takes_the_words_of_the_person() {
 }
 
 #[test]
+fn tab_reaches_each_action_of_an_item() {
+    let own = || OWN_WORDS.to_owned();
+    let cancel = |task: &str| NeedAction::Cancel { target: task.into() };
+    let done = NeedAction::TaskDone { task: "p/1".into(), result: own() };
+    let fail = NeedAction::TaskFail { task: "p/1".into(), error: own() };
+    let raise = NeedAction::PlanSet { plan: "p".into(), settings: vec!["budget.time=...".into()] };
+    let resume = NeedAction::Resume { target: "p".into() };
+    for (kind, actions) in [
+        (Kind::Step, vec![done, fail]),
+        (Kind::Interrupted, vec![cancel("p/1"), cancel("p/2"), cancel("p/3")]),
+        (Kind::Paused, vec![raise, resume]),
+    ] {
+        for (n, action) in actions.iter().enumerate() {
+            let order = json!(action);
+            let mut state = live();
+            state.shown.needs = vec![need(kind, "p", "p", "it is theirs", &actions)];
+            press(&mut state, &format!("\n{}", "\t".repeat(n)));
+            check_in_order(&drawn(&state, 80, 24), &["Tab: another way"]);
+            let keys = if order.to_string().contains(OWN_WORDS) { "2h\n" } else { "y" };
+            let executed: Value =
+                serde_json::from_str(&order.to_string().replace(OWN_WORDS, "2h")).expect("it is JSON");
+            assert_eq!(press(&mut state, keys), executes(&executed), "{kind:?} {n}");
+        }
+    }
+}
+
+#[test]
 fn listed_command_runs_after_a_line_that_shows_it() {
     let mut state = live();
     assert_eq!(press(&mut state, "jj\n"), []);

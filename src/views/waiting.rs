@@ -2,7 +2,6 @@
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::Error;
-use crewlog_planner::state::{Measure, Shortage};
 
 use super::{AsOf, NeedView};
 use crate::context::Session;
@@ -18,7 +17,8 @@ impl AsOf {
         for plan in self.family(plan).await? {
             // A running task that reserves the whole budget would reserve a higher one too.
             lines.extend(self.track(&plan).await?.view.state().held_by_budget().map(|held| {
-                let how = (held.reserved < held.limit).then(|| how_to_raise(session, &plan, held.measure));
+                let how = (held.reserved < held.limit)
+                    .then(|| format!("{} {}=...", session.command_on("plan set", &plan), held.measure.key()));
                 format!(
                     "no more tasks start: {}{}",
                     held.words(),
@@ -53,18 +53,4 @@ impl NeedView {
         let commands = self.commands.iter().map(|command| format!("\n  {}", visible(command)));
         line + how.unwrap_or_default() + &commands.collect::<String>()
     }
-}
-
-fn how_to_raise(session: &Session, plan: &str, measure: Measure) -> String {
-    format!("{} {}=...", session.command_on("plan set", plan), measure.key())
-}
-
-/// The commands that continue a plan after a shortage of budget.
-pub fn how_to_go_on(session: &Session, plan: &str, shortage: &Shortage) -> Vec<String> {
-    let measure = shortage.measure;
-    vec![
-        format!("the plan is paused: {}", shortage.words()),
-        format!("to raise the budget: {}", how_to_raise(session, plan, measure)),
-        format!("then continue: {}", session.command_on("resume", plan)),
-    ]
 }
