@@ -265,18 +265,6 @@ impl<T: Parse> Display for Typed<T> {
     }
 }
 
-impl Parse for Change {
-    fn parse(typed: &str) -> Result<Self, String> {
-        change(typed)
-    }
-}
-
-impl Parse for Edit {
-    fn parse(typed: &str) -> Result<Self, String> {
-        edit(typed)
-    }
-}
-
 impl Parse for Format {
     fn parse(typed: &str) -> Result<Self, String> {
         let names = || Self::ALL.iter().map(<&str>::from).collect::<Vec<_>>().join(", ");
@@ -284,8 +272,12 @@ impl Parse for Format {
     }
 }
 
-impl Parse for Duration {
-    fn parse(typed: &str) -> Result<Self, String> {
-        duration(typed)
-    }
+macro_rules! parsed_by {
+    ($($parsed:ty: $by:ident),+) => { $(impl Parse for $parsed {
+        fn parse(typed: &str) -> Result<Self, String> {
+            $by(typed)
+        }
+    })+ };
 }
+
+parsed_by!(Change: change, Edit: edit, Duration: duration);

@@ -27,11 +27,9 @@ pub struct Answer {
     pub text: String,
     /// Words for the agent, after allow or deny
     #[arg(allow_hyphen_values = true, conflicts_with = "ask")]
-    #[serde(default)]
     pub note: Option<String>,
     /// Ask this of the same task too, which then waits for both answers
     #[arg(long, value_name = "QUESTION")]
-    #[serde(default)]
     pub ask: Option<String>,
 }
 

@@ -33,7 +33,6 @@ pub struct Fork {
     /// `before:TASK`, from where this task was first about to start.
     #[arg(long, value_name = "POINT")]
     #[schema(value_type = Option<String>)]
-    #[serde(default)]
     pub at: Option<ForkAt>,
     /// Why
     #[arg(long, default_value = BY_PERSON)]

@@ -108,11 +108,11 @@ async fn show_prompt(
 ) -> Result<Code, Failure> {
     let view = load_view(store, plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, plan, view.state(), task))?;
-    let (task, attempt) = (found.plan.id, attempt.unwrap_or(found.attempts));
+    let (task, name, attempt) = (found.plan.id, found.plan.name(), attempt.unwrap_or(found.attempts));
     let Some(Prompt { at, rendered, recorded }) =
         prompt_of_attempt(store, plan, task, attempt, Range::default()).await?
     else {
-        let message = format!("task {} has no attempt {attempt}", found.plan.name());
+        let message = format!("task {name} has no attempt {attempt}");
         return Err(Failure::new(Code::Nothing, message));
     };
     let digest = digest(&rendered);
@@ -126,7 +126,7 @@ async fn show_prompt(
         )),
     }
     let json = json!({
-        "plan": plan, "task": task, "attempt": attempt, "at": at,
+        "plan": plan, "task": name, "attempt": attempt, "at": at,
         "prompt": rendered, "digest": digest, "recorded": recorded,
     });
     session.print(&json, |to| to.write_all(rendered.as_bytes()))

@@ -228,15 +228,19 @@ impl WorkerLoop<'_> {
         while let Some(recorded) = rest.try_next().await? {
             self.take(&recorded).await?;
         }
+        let as_of = views(self.session).await?.as_of(None).await?;
         if let Output::Json = self.session.output {
             for plan in self.ended.keys() {
                 self.views.insert(plan.clone(), queries::load_view(&store, plan, Range::up_to(head)).await?);
             }
-            let summaries = self.views.iter().filter_map(|(plan, view)| Some((plan, PlanSummary::of(plan, view)?)));
-            let plans = summaries.map(|(plan, summary)| ListedPlan::of(plan, summary)).collect::<Vec<_>>();
+            let mut plans = Vec::new();
+            for (plan, view) in &self.views {
+                let Some(summary) = PlanSummary::of(plan, view) else { continue };
+                let status = as_of.states(plan).await?.plan.state;
+                plans.push(ListedPlan { status, ..ListedPlan::of(plan, summary) });
+            }
             self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
         }
-        let as_of = views(self.session).await?.as_of(None).await?;
         for plan in self.views.keys() {
             for line in as_of.waits(self.session, plan).await? {
                 self.progress.note(&format!("{plan}: {line}"));

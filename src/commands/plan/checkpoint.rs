@@ -21,7 +21,6 @@ pub struct Checkpoint {
     /// The plan
     pub plan: String,
     /// The name: letters, digits, dashes, dots and underscores [default: list the checkpoints]
-    #[serde(default)]
     pub name: Option<String>,
 }
 

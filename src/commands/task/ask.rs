@@ -26,7 +26,6 @@ pub struct Ask {
     pub question: String,
     /// The default answer, with --after
     #[arg(long, value_name = "ANSWER", requires = "after")]
-    #[serde(default)]
     pub default: Option<String>,
     /// When the default answer counts (30s, 10m, 2h)
     #[arg(long, value_name = "DURATION", requires = "default")]
