@@ -259,7 +259,7 @@ impl State {
         Vec::new()
     }
 
-    /// Asks for the words or the consent of the first action, after moving so many to the end.
+    /// Asks for the words or the consent of the first action. `by` moves actions to the end first.
     fn ask(&mut self, mut need: NeedView, by: usize) {
         let is_answered = need.kind == Kind::Permission || !need.choices.is_empty();
         let by = if is_answered { 0 } else { by };

@@ -200,7 +200,8 @@ async fn an_append_to_a_log_that_went_back_is_refused_at_most_once_and_reaches_i
         other.append(of_type("Made", 1)).await.unwrap();
         // Unless the process has already noticed.
         if let Err(refused) = store.append(noting("ada", 2)).await {
-            assert_eq!(went_back(&refused), Some(Position(3)), "{refused}");
+            // The end of the log when it was noticed: before or after the append of the other store.
+            assert!(matches!(went_back(&refused), Some(Position(2 | 3))), "{refused}");
             store.append(noting("ada", 3)).await.expect("it is known by now");
         }
         store.append(of_type("Lost", 2)).await.expect("it is known by now");
