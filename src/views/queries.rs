@@ -90,10 +90,7 @@ pub async fn tags_of(store: &EventStore, plan: &str) -> Result<Vec<String>, Fail
 /// Refuses an unknown task name, with similar names.
 pub fn no_task(session: &Session, plan: &str, state: &PlannerState, name: &str) -> Failure {
     const SHOWN_MAX: usize = 8;
-    let typed = name.to_lowercase();
-    let mut known = state.tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
-    // Those that are like it come first.
-    known.sort_by_key(|known| !(known.to_lowercase().contains(&typed) || typed.contains(&known.to_lowercase())));
+    let known = state.tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
     let n_more = known.len().saturating_sub(SHOWN_MAX);
     let shown = known.iter().take(SHOWN_MAX).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if n_more > 0 { format!(" and {n_more} more") } else { String::new() };

@@ -125,7 +125,7 @@ fn an_unknown_task_name_is_reported_with_candidates() {
     for (name, candidates) in [
         ("Deploy/9", "T001, 2.1, 7, Deploy/2, Deploy/3"),
         ("T00", "T001, 2.1, 7, Deploy/2, Deploy/3"),
-        ("deploy", "Deploy/2, Deploy/3, T001, 2.1, 7"),
+        ("deploy", "T001, 2.1, 7, Deploy/2, Deploy/3"),
         ("T003", "T001, 2.1, 7, Deploy/2, Deploy/3"),
     ] {
         let said = format!("{plan} has no task {name:?}; its tasks are {candidates}\n");

@@ -91,8 +91,10 @@ pub async fn command(
     let Json(body) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     let Value::Object(fields) = body else { return Err(Problem::invalid("the body is a JSON object")) };
     let Some(key) = headers.get(KEY) else { return perform(&api, &caller, &name, fields).await.map(Json) };
-    let key = key.to_str().ok().filter(|key| (1..=KEY_CHARS_MAX).contains(&key.len())).map(str::to_owned);
-    let key = key.ok_or_else(|| Problem::invalid(format!("an idempotency key has 1 to {KEY_CHARS_MAX} characters")))?;
+    let is_key = |key: &&str| !key.is_empty() && key.len() <= KEY_CHARS_MAX && !key.contains([' ', '\t']);
+    let key = key.to_str().ok().filter(is_key).map(str::to_owned);
+    let key =
+        key.ok_or_else(|| Problem::invalid(format!("a {KEY} has 1 to {KEY_CHARS_MAX} visible ASCII characters")))?;
     // A caller that disconnects finds the result when it repeats the request.
     let executing = tokio::spawn(async move {
         let payload = crate::ui::text::sha256(&json!([name, fields]).to_string());
