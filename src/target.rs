@@ -191,7 +191,7 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
     }
     if executed.events.is_empty() {
         said = match cancels.map(|task| task.and_then(|task| target.state().task(task))) {
-            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.word()),
+            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.words()),
             Some(None) => {
                 format!("{} is {}", target.plan, state_now(session, &target.plan).await?.words())
             }

@@ -34,9 +34,9 @@ pub enum PlannerError {
     AnswerTooLong(QuestionId, usize, usize),
     #[error("{0} accepts only these answers: {1}")]
     AnswerNotUnderstood(QuestionId, &'static str),
-    #[error("task {0} is {status}: only one that failed, timed out, or was cancelled or skipped can be retried", status = .1.word())]
+    #[error("task {0} is {status}: only one that failed, timed out, or was cancelled or skipped can be retried", status = .1.words())]
     NotRetryable(String, TaskStatus),
-    #[error("task {0} cannot start because task {1} is {status}: retry task {1} first", status = .2.word())]
+    #[error("task {0} cannot start because task {1} is {status}: retry task {1} first", status = .2.words())]
     Blocked(String, String, TaskStatus),
     #[error("the plan already has {0} ancestors, and fork_depth_max is {0}: fork an earlier plan")]
     TooManyForks(usize),
@@ -49,11 +49,11 @@ pub enum PlannerError {
     CheckpointTaken(String),
     #[error("the plan already has {0} checkpoints, and checkpoints_max is {0}")]
     TooManyCheckpoints(usize),
-    #[error("task {0} is {status}: only a task that waits for its retry delay can be retried now", status = .1.word())]
+    #[error("task {0} is {status}: only a task that waits for its retry delay can be retried now", status = .1.words())]
     NotDelayed(String, TaskStatus),
     #[error("{0} cannot be withdrawn, because the plan needs its answer: answer one of {1}")]
     NotWithdrawable(QuestionId, &'static str),
-    #[error("task {0} is {status}: questions can be added only before its start, or while it waits for an answer", status = .1.word())]
+    #[error("task {0} is {status}: questions can be added only before its start, or while it waits for an answer", status = .1.words())]
     NotAskable(String, TaskStatus),
     #[error(
         "the question, or its default, has {0} bytes, and question_bytes_max is {1}: put it in a file and give its path"
@@ -63,9 +63,9 @@ pub enum PlannerError {
     TooManyQuestions(usize),
     #[error("{setting} is {value}: it must be from {min} to {max}")]
     Setting { setting: &'static str, value: usize, min: usize, max: usize },
-    #[error("task {0} is {status}: to change it, cancel it, or let it end and retry it", status = .1.word())]
+    #[error("task {0} is {status}: to change it, cancel it, or let it end and retry it", status = .1.words())]
     TaskUnderWay(String, TaskStatus),
-    #[error("task {0} is {status}: only its dependencies can be changed; one that is not done can be retried", status = .1.word())]
+    #[error("task {0} is {status}: only its dependencies can be changed; one that is not done can be retried", status = .1.words())]
     TaskEnded(String, TaskStatus),
     #[error("the id {0} belongs to task {1}: use another id")]
     LabelTaken(String, String),

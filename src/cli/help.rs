@@ -13,7 +13,7 @@ const HEADINGS: [(&str, [&str; 10]); 3] = [
 ];
 const GLOBAL: &str = "Global options";
 const WIDTH: usize = 8;
-/// Commands that are typed once, or by programs: one line for them keeps the help short.
+/// One line for the commands that people type once and those that programs start, so that the help stays short.
 const ALSO: &str = "mcp serves one agent by MCP, completions prints the script of a shell";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \

@@ -82,7 +82,7 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
                 .iter()
                 .fold(failure, |failure, word| failure.hint(session.command(&format!("answer {id} {word}")))));
         }
-        // One that is closed is refused below.
+        // A closed question is refused below.
         (false, _) if note.is_some() && wanted.is_some() => {
             return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
         }

@@ -81,12 +81,12 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         order(&mut planner, Command::Resume).await?;
         target::propagate(&store, &plan).await?;
     }
-    if planner.handler().state().phase.is_ended() && resume.detach {
+    if planner.handler().state().phase.is_ended() {
+        if !resume.detach {
+            return already_ended(session, &store, &plan).await;
+        }
         let retry = session.command_on("retry", &plan);
         return Err(Failure::new(Code::Conflict, format!("{plan} has ended")).hint(format!("to try again: {retry}")));
-    }
-    if planner.handler().state().phase.is_ended() {
-        return already_ended(session, &store, &plan).await;
     }
     // Dispatches the tasks whose dispatch a crash prevented.
     order(&mut planner, Command::Continue).await?;

@@ -225,7 +225,7 @@ impl<'a> Comparison<'a> {
                     Mark::Open | Mark::InProgress if !before.is_end() => {}
                     Mark::Open | Mark::InProgress | Mark::Done | Mark::Cancelled | Mark::Deferred => {
                         let is_held = says == Some(Mark::InProgress);
-                        let state = if is_held { "held by an executor" } else { task.status.word() };
+                        let state = if is_held { "held by an executor" } else { task.status.words() };
                         let (name, verb) = (task.plan.name(), if is_held { "is" } else { "stays" });
                         let change = if step.mark == Mark::Open { "cleared" } else { "set" };
                         let text = format!("task {name} {verb} {state}, although its box was {change}");
@@ -258,7 +258,7 @@ impl<'a> Comparison<'a> {
 }
 
 fn refusal(task: &Task) -> String {
-    let (name, status) = (task.plan.name(), task.status.word());
+    let (name, status) = (task.plan.name(), task.status.words());
     format!("the line of task {name} was changed after the plan read it, so that it does not get the state {status}")
 }
 

@@ -214,8 +214,13 @@ impl AsOf {
 
     /// The readable open plans of the project, by id.
     pub async fn tracks(&self) -> Result<BTreeMap<String, Arc<Track>>, Error> {
+        self.readable(self.open_plans().await?).await
+    }
+
+    /// Those of these plans that can be read.
+    pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<Track>>, Error> {
         let mut tracks = BTreeMap::new();
-        for plan in self.open_plans().await? {
+        for plan in plans {
             match self.track(&plan).await {
                 Ok(track) => drop(tracks.insert(plan, track)),
                 Err(error @ Error::Decode { .. }) => tracing::warn!(plan, %error, "the plan is left out"),

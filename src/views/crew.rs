@@ -9,6 +9,7 @@ use crewlog_planner::crew::agents::{Agent, Liveness};
 use crewlog_planner::crew::leases::{Lease, LeaseHolder, Leases, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::nesting;
 use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, Track};
@@ -67,11 +68,12 @@ impl AsOf {
 
     /// The same for a plan and its sub-plans, of any project.
     pub async fn needs_of(&self, plan: &str, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
-        let (family, mut tracks) = (self.family(plan).await?, self.tracks().await?);
-        for plan in &family {
-            tracks.insert(plan.clone(), self.track(plan).await?);
-        }
-        let mut needs = self.needs_among(tracks, command).await?;
+        let (family, open) = (self.family(plan).await?, self.open_plans().await?);
+        // A run of the parent plan includes this one.
+        let root = self.track(plan).await?;
+        let parent = nesting::parent_task(plan, root.view.state()).map(|parent| parent.plan.clone());
+        let plans = family.iter().cloned().chain(parent.filter(|parent| open.contains(parent))).collect();
+        let mut needs = self.needs_among(self.readable(plans).await?, command).await?;
         needs.retain(|need| family.contains(&need.from));
         Ok(needs)
     }

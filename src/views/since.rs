@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_mq::{Error, Position, Query, Range, Timestamp};
+use crewlog_mq::{Error, PAGE_EVENTS_MAX, Position, Query, Range, Timestamp};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::lifecycle::State;
 use serde::Serialize;
 
 use super::AsOf;
-
-/// The most events that are counted, the newest.
-const EVENTS_MAX: usize = 10_000;
 
 /// The tasks and plans that ended after a position, by their state.
 #[derive(Debug, Default, Serialize)]
@@ -24,11 +21,11 @@ pub struct Since {
 }
 
 impl AsOf {
-    /// The ends of the project's tasks and plans after a position.
+    /// The ends of the project's tasks and plans after a position: the newest that fit in one page.
     pub async fn since(&self, after: Position) -> Result<Since, Error> {
         let ended = Query::stream(event::STREAM).of_types(["TaskStatusUpdated", "PlanningCompleted"]);
         let query = ended.and_tag(format!("project:{}", self.project()));
-        let page = self.store().read(&query, Range::between(after, self.at).backwards(), EVENTS_MAX).await?;
+        let page = self.store().read(&query, Range::between(after, self.at).backwards(), PAGE_EVENTS_MAX).await?;
         let mut since = Since { after, begins: page.events.last().map(|first| first.created_at), ..Since::default() };
         for recorded in &page.events {
             match recorded.decode() {

@@ -17,13 +17,9 @@ impl AsOf {
         for plan in self.family(plan).await? {
             // A running task that reserves the whole budget would reserve a higher one too.
             lines.extend(self.track(&plan).await?.view.state().held_by_budget().map(|held| {
-                let how = (held.reserved < held.limit)
-                    .then(|| format!("{} {}=...", session.command_on("plan set", &plan), held.measure.key()));
-                format!(
-                    "no more tasks start: {}{}",
-                    held.words(),
-                    how.map_or_else(String::new, |how| format!("\n  {how}"))
-                )
+                let set = || format!("\n  {} {}=...", session.command_on("plan set", &plan), held.measure.key());
+                let how = if held.reserved < held.limit { set() } else { String::new() };
+                format!("no more tasks start: {}{how}", held.words())
             }));
         }
         Ok(lines)

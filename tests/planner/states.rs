@@ -232,6 +232,15 @@ fn a_task_runs_only_with_a_live_holder() {
     check("claim 1 shell", "running: running, planned", &NOTHING);
     check("claim 1 shell, dies shell", "interrupted: interrupted, planned", &ITS_RUN_DIED);
     check("claim 1 shell, dies shell, past", "running: running, planned", &NOTHING);
+    let mut both = plan("- Runs them:\n  - Run `a`\n  - Run `b`\n", |config| config.parallelism = 2);
+    let names = both.view.state().tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>().join(", ");
+    for (step, tasks, again) in [("1", "task", "it"), ("2", "tasks", "them")] {
+        both.step(&format!("claim {step} shell{step}"));
+        both.step(&format!("dies shell{step}"));
+        let names = if tasks == "task" { names.split(", ").next().unwrap() } else { &names };
+        let died = both.needs().into_iter().find(|need| need.kind == Kind::Interrupted).unwrap();
+        assert_eq!(died.text, format!("its run died during {tasks} {names}; resuming runs {again} again"));
+    }
     check("claim 1 shell, later 179", "running: running, planned", &NOTHING);
     check("claim 1 shell, later 180", "interrupted: interrupted, planned", &ITS_RUN_DIED);
     check("claim 1 shell, later 180, past", "running: running, planned", &NOTHING);

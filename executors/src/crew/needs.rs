@@ -297,9 +297,8 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
     let (of_agents, of_workers): (Vec<_>, Vec<_>) = tasks.into_iter().partition(|task| of_agent(task).is_some());
     let names = |tasks: &[TaskId]| tasks.iter().map(|task| open.name(*task)).collect::<Vec<_>>().join(", ");
     if !of_workers.is_empty() {
-        let those = if of_workers.len() == 1 { "task" } else { "tasks" };
-        let text = format!("its run died during {those} {}; resuming runs them again", names(&of_workers));
-        let text = if of_workers.len() == 1 { text.replace("runs them", "runs it") } else { text };
+        let (noun, pronoun) = if of_workers.len() == 1 { ("task", "it") } else { ("tasks", "them") };
+        let text = format!("its run died during {noun} {}; resuming runs {pronoun} again", names(&of_workers));
         return Some((text, vec![NeedAction::Resume { target: open.plan.to_owned() }]));
     }
     if of_agents.is_empty() || state.config.standing {
@@ -312,12 +311,12 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
 impl OpenPlan<'_> {
     /// The name of a task within the plan.
     fn name(&self, task: TaskId) -> String {
-        self.view.state().task(task).map_or_else(|| task.to_string(), |task| task.plan.name())
+        self.view.state().name(task)
     }
 
     /// A task as a target.
     fn within(&self, task: TaskId) -> String {
-        format!("{}/{}", self.plan, self.name(task))
+        self.view.state().target(self.plan, task)
     }
 }
 
@@ -330,8 +329,7 @@ fn held_up(plan: &str, view: &PlanView, is_it: impl Fn(TaskId) -> bool) -> Vec<S
         let waits = open().filter(|task| task.plan.depends_on.iter().any(|on| held.contains(&on.task)));
         let more: Vec<_> = waits.map(|task| task.plan.id).filter(|task| !held.contains(task)).collect();
         if more.is_empty() {
-            let held = held.into_iter().take(HELD_UP_MAX).filter_map(|task| state.task(task));
-            return held.map(|task| format!("{plan}/{}", task.plan.name())).collect();
+            return held.into_iter().take(HELD_UP_MAX).map(|task| state.target(plan, task)).collect();
         }
         held.extend(more);
     }
@@ -343,8 +341,7 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
         let ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } = &open.detected else { continue };
         let name = |it: &ConflictHolder| {
             let open = facts.plans.iter().find(|open| open.plan == it.plan);
-            let task = open.and_then(|open| open.view.state().task(it.task));
-            format!("{}/{}", it.plan, task.map_or_else(|| it.task.to_string(), |task| task.plan.name()))
+            open.map_or_else(|| claim::aggregate_id(&it.plan, it.task), |open| open.within(it.task))
         };
         let tasks = holders.iter().map(name).collect::<Vec<_>>();
         // The newcomer comes first.

@@ -63,7 +63,7 @@ pub enum TaskStatus {
 
 impl TaskStatus {
     /// The word for it in texts for people and agents.
-    pub fn word(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         self.into()
     }
 

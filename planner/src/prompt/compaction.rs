@@ -47,7 +47,7 @@ pub fn to_summarize(state: &PlannerState, task_ids: &[TaskId], chars_max: usize)
     let share = (chars_max / 2) / ended.len().max(1);
     for task in ended {
         let outcome = task.result.as_deref().or(task.error.as_deref()).unwrap_or_default();
-        let what = format!("## {} {}: {}", task.plan.name(), task.status.word(), task.plan.description);
+        let what = format!("## {} {}: {}", task.plan.name(), task.status.words(), task.plan.description);
         let outcome = excerpt(outcome, share, Content::Result(state.config.profile));
         text += &format!("\n{}\n{outcome}\n", truncate(&what, share));
     }
@@ -146,7 +146,7 @@ fn line_of_task(state: &PlannerState, task: &Task) -> String {
     let name = single_line(&task.plan.name(), NAME_CHARS_MAX);
     let begin = match (task.plan.kind, task.status) {
         (NodeKind::Clarification, TaskStatus::Completed) => format!("{DECIDED}{name}: "),
-        (_, status) => format!("{name} {}: ", status.word()),
+        (_, status) => format!("{name} {}: ", status.words()),
     };
     let outcome = match (&task.result, &task.error) {
         (Some(result), _) => excerpt(result, OUTCOME_CHARS_MAX, Content::Result(state.config.profile)),
@@ -209,7 +209,7 @@ enum Rank {
 
 fn rank(line: &str) -> Rank {
     let begin = line.split(": ").next().unwrap_or_default();
-    let has_status = |status: TaskStatus| begin.ends_with(status.word());
+    let has_status = |status: TaskStatus| begin.ends_with(status.words());
     match () {
         () if line.starts_with(DECIDED) => Rank::Decision,
         () if has_status(TaskStatus::Failed) || has_status(TaskStatus::TimedOut) => Rank::Failure,

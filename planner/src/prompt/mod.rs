@@ -202,7 +202,7 @@ fn open_tasks(state: &PlannerState, task: &Task) -> (Vec<String>, usize) {
     let n_before = open.partition_point(|other| other.plan.id < task.plan.id);
     open.rotate_left(n_before);
     let lines = open.iter().take(OPEN_MAX).map(|other| {
-        let (name, status) = (single_line(&other.plan.name(), SUBJECT_CHARS_MAX), other.status.word());
+        let (name, status) = (single_line(&other.plan.name(), SUBJECT_CHARS_MAX), other.status.words());
         format!("- {name} {status}: {}", single_line(&other.plan.description, SUBJECT_CHARS_MAX))
     });
     (lines.collect(), open.len().saturating_sub(OPEN_MAX))

@@ -117,7 +117,7 @@ impl PlannerState {
         let names = |task: &Task| single_line(&task.plan.name(), NAME_CHARS_MAX);
         let begins = summarized.clone().map(|task| match task.status {
             TaskStatus::Completed => [format!("{} done: ", names(task)), format!("Decided in {}: ", names(task))],
-            status => [format!("{} {}: ", names(task), status.word()), String::new()],
+            status => [format!("{} {}: ", names(task), status.words()), String::new()],
         });
         let begins = begins.flatten().filter(|begin| !begin.is_empty()).collect::<BTreeSet<_>>();
         let is_retracted = |line: &&str| line.find(": ").is_some_and(|at| begins.contains(&line[..at + 2]));

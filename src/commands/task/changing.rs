@@ -25,7 +25,7 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     let is_delayed = task.retry_ms.is_some();
     if status != TaskStatus::Running {
         let failure =
-            Failure::new(Code::Conflict, format!("task {} is {}, not running", target.name(id), status.word()));
+            Failure::new(Code::Conflict, format!("task {} is {}, not running", target.name(id), status.words()));
         let command = |word| session.command_in(word, &target.plan, &target.name(id));
         return Err(failure.hint(match status {
             TaskStatus::Planned if is_paused => format!("it is paused; to let it begin: {}", command("resume")),
@@ -51,7 +51,7 @@ pub async fn report(session: &Session, task: &InPlan, ending: Ending, said: &str
     // Another command may have ended the task first, so that the report counts for nothing.
     let status = target.state().task(id).map_or(status, |task| task.status);
     if matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped | TaskStatus::TimedOut) {
-        let message = format!("another report came first: task {} is {}", target.name(id), status.word());
+        let message = format!("another report came first: task {} is {}", target.name(id), status.words());
         return Err(Failure::new(Code::Conflict, message));
     }
     let said = format!("task {} {said}", target.name(id));
