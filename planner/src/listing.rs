@@ -11,7 +11,6 @@ use crate::event::{self, Event, Outcome};
 use crate::is_default;
 use crate::lifecycle::{self, State};
 use crate::plan::{Parent, TaskPlan};
-use crate::planner::is_completed;
 use crate::sealed;
 use crate::state::Phase;
 use crate::view::PlanView;
@@ -79,7 +78,7 @@ impl PlanSummary {
             parent: state.parent.clone(),
             is_held_by_budget: state.held_by_budget().is_some(),
             waits_for_work: state.waits_for_work(),
-            progress: (tasks().filter(|task| is_completed(task)).count(), tasks().count()),
+            progress: (tasks().filter(|task| task.is_completed()).count(), tasks().count()),
         })
     }
 }

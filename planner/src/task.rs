@@ -89,6 +89,16 @@ impl Task {
         Self { plan, ..Self::default() }
     }
 
+    /// True if it is done, or left out with the effect of a done one.
+    pub(crate) fn is_completed(&self) -> bool {
+        self.status == TaskStatus::Completed || self.is_left_out()
+    }
+
+    /// True if the text, or an answer, excluded it.
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.unblocks && matches!(self.status, TaskStatus::Skipped | TaskStatus::Cancelled)
+    }
+
     /// True while this dispatch is under way, from its event to the planner's reaction to its end.
     pub fn runs(&self, attempt: u32) -> bool {
         self.status == TaskStatus::Running && self.attempts == attempt
@@ -110,5 +120,14 @@ impl Task {
         let (plan, attempt) = (plan.to_owned(), self.attempts);
         (self.plan.is_delegated() && attempt > 0)
             .then(|| sub_plan_id(&ParentTask { plan, task: self.plan.id, attempt }))
+    }
+}
+
+/// The meaning of an answer to a yes-or-no question; `None` if it is neither.
+pub(crate) fn is_yes(answer: &str) -> Option<bool> {
+    match answer.trim().to_lowercase().as_str() {
+        "y" | "yes" | "true" | "ja" | "oui" | "si" | "sí" | "是" => Some(true),
+        "n" | "no" | "false" | "nein" | "non" | "否" => Some(false),
+        _ => None,
     }
 }

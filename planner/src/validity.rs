@@ -162,3 +162,14 @@ impl InvalidPlan {
         }
     }
 }
+
+/// The most characters of the name of a position in a plan's history.
+pub const CHECKPOINT_CHARS_MAX: usize = 64;
+
+/// True for at most [`CHECKPOINT_CHARS_MAX`] letters, digits, dashes, dots and underscores that are not a number.
+pub fn is_checkpoint_name(name: &str) -> bool {
+    let is_short = (1..=CHECKPOINT_CHARS_MAX).contains(&name.chars().count());
+    let is_plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));
+    let is_number = name.trim_start_matches('-').chars().all(|c| c.is_ascii_digit());
+    is_short && is_plain && !is_number
+}

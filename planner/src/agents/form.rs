@@ -5,9 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_with::rust::maps_duplicate_key_is_error as unique;
 
-use crate::agents::{PLAN_BYTES_MAX, PlanError};
+use crate::agents::PlanError;
 use crate::is_default;
 use crate::protocol::{AgentType, CrossAgentStep};
+
+/// The greatest length of an agent's plan as JSON, in bytes.
+pub const PLAN_BYTES_MAX: usize = 1 << 20;
+/// The most entries of any list in an agent's plan.
+pub const STEPS_MAX: usize = 1_000;
+/// The longest time a step may be given, in milliseconds: almost fifty days.
+pub const STEP_TIMEOUT_MS_MAX: u64 = u32::MAX as u64;
+/// The greatest length of a step's id.
+pub const ID_CHARS_MAX: usize = 64;
 
 /// The plan of an agent. Its role says which parts it may use.
 #[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]

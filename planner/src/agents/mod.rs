@@ -12,16 +12,10 @@ mod schema;
 mod words;
 
 pub use error::PlanError;
-pub use form::{AgentPlan, Constraint, Goal, Resolution, Resources, Step};
+pub use form::{
+    AgentPlan, Constraint, Goal, ID_CHARS_MAX, PLAN_BYTES_MAX, Resolution, Resources, STEP_TIMEOUT_MS_MAX, STEPS_MAX,
+    Step,
+};
 pub use role::Role;
 pub use schema::schema;
 pub use words::{plan_answer, plan_words, read_words};
-
-/// The greatest length of an agent's plan as JSON, in bytes.
-pub const PLAN_BYTES_MAX: usize = 1 << 20;
-/// The most entries of any list in an agent's plan.
-pub const STEPS_MAX: usize = 1_000;
-/// The longest time a step may be given, in milliseconds: almost fifty days.
-pub const STEP_TIMEOUT_MS_MAX: u64 = u32::MAX as u64;
-/// The greatest length of a step's id.
-pub const ID_CHARS_MAX: usize = 64;

@@ -4,6 +4,7 @@ mod amending;
 mod command;
 mod config;
 mod executor;
+mod timer;
 
 use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -13,6 +14,7 @@ pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Summaries, Usage, money};
 pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
+pub use timer::{QuestionId, Timer};
 
 /// The stream of all plans; a plan's aggregate is its id.
 pub const STREAM: &str = "planner";
@@ -87,17 +89,6 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// The number of a question in its plan: 1, 2, 3 ...
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct QuestionId(pub u64);
-
-impl std::fmt::Display for QuestionId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "q{}", self.0)
-    }
-}
-
 /// The purpose of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Purpose {
@@ -109,19 +100,6 @@ pub enum Purpose {
     Condition,
     /// The answer decides what follows the task's failure: retry, done, skip, continue or stop.
     Failure,
-}
-
-/// A timer of a plan. The log records its due time and when it fires.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Timer {
-    /// The plan's deadline.
-    Plan,
-    /// A task's deadline.
-    Task(TaskId),
-    /// The default answer of a question takes effect.
-    Question(QuestionId),
-    /// A failed task is retried.
-    Retry(TaskId),
 }
 
 /// An event of a plan.

@@ -10,7 +10,6 @@ use crate::event::{Amendment, Edit, Event, TaskStatus};
 use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX, is_number};
 use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::change_by_mark;
-use crate::planner::schedule::is_left_out;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
 use crate::state::{Phase, PlannerState, Task};
@@ -232,7 +231,7 @@ impl<'a> Draft<'a> {
             for before in plan.depends_on.iter().map(|one| one.task).filter(|before| looked_at.insert(*before)) {
                 let known = self.state.task(before);
                 let is_passed = self.skipped.contains_key(&before) || self.done.contains(&before);
-                if is_passed || known.is_some_and(is_left_out) {
+                if is_passed || known.is_some_and(Task::is_left_out) {
                     to_look_at.push(before);
                 } else if known.is_none_or(|task| !task.status.is_end()) {
                     outstanding.insert(before);

@@ -5,17 +5,9 @@ use crewlog_mq::{Handler, Position};
 use crate::error::PlannerError;
 use crate::event::{Amendment, Event, Purpose};
 use crate::plan::TaskId;
-use crate::planner::Planner;
+use crate::planner::{CHECKPOINTS_MAX, FORK_DEPTH_MAX, FORK_PAUSE, Planner};
 use crate::state::Phase;
-
-/// The reason of the pause with which a fork begins.
-pub(crate) const FORK_PAUSE: &str = "a fork begins paused";
-/// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
-pub const FORK_DEPTH_MAX: usize = 64;
-/// The most named positions in a plan's history.
-pub const CHECKPOINTS_MAX: usize = 1_000;
-/// The most characters of such a name.
-pub const CHECKPOINT_CHARS_MAX: usize = 64;
+use crate::validity::is_checkpoint_name;
 
 impl Planner {
     pub(super) fn fork(
@@ -68,12 +60,4 @@ impl Planner {
         }
         Ok(vec![Event::CheckpointNamed { name }])
     }
-}
-
-/// True for at most [`CHECKPOINT_CHARS_MAX`] letters, digits, dashes, dots and underscores that are not a number.
-pub fn is_checkpoint_name(name: &str) -> bool {
-    let is_short = (1..=CHECKPOINT_CHARS_MAX).contains(&name.chars().count());
-    let is_plain = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'));
-    let is_number = name.trim_start_matches('-').chars().all(|c| c.is_ascii_digit());
-    is_short && is_plain && !is_number
 }

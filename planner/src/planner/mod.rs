@@ -22,9 +22,7 @@ use crate::event::{Command, Event, TaskStatus};
 use crate::plan::TaskId;
 use crate::prompt;
 use crate::state::{Phase, PlannerState};
-pub(crate) use forking::FORK_PAUSE;
-pub use forking::{CHECKPOINT_CHARS_MAX, CHECKPOINTS_MAX, FORK_DEPTH_MAX, is_checkpoint_name};
-pub(crate) use schedule::is_completed;
+pub use crate::validity::{CHECKPOINT_CHARS_MAX, is_checkpoint_name};
 
 /// The most tasks that a plan may run at once.
 pub const PARALLELISM_MAX: usize = 1_000;
@@ -42,6 +40,13 @@ pub const QUESTION_BYTES_MAX: usize = ANSWER_BYTES_MAX;
 pub const QUESTIONS_OPEN_MAX: usize = 1_000;
 /// How often the executors of one task may ask before it fails.
 pub const QUESTIONS_OF_TASK_MAX: usize = 20;
+
+/// The reason of the pause with which a fork begins.
+pub(crate) const FORK_PAUSE: &str = "a fork begins paused";
+/// The most plans that the history of a plan goes through: a fork of a fork of a fork, and so on.
+pub const FORK_DEPTH_MAX: usize = 64;
+/// The most named positions in a plan's history.
+pub const CHECKPOINTS_MAX: usize = 1_000;
 
 /// The planner of one plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

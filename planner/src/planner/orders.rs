@@ -3,7 +3,6 @@
 use crate::error::PlannerError;
 use crate::event::{Event, TaskStatus};
 use crate::plan::TaskId;
-use crate::planner::schedule::is_left_out;
 use crate::planner::{Planner, end};
 use crate::state::{Phase, Task};
 
@@ -67,7 +66,7 @@ impl Planner {
         }
         let is_asked = |other: &Task| match task {
             Some(id) => other.plan.id == id || other.stopped_by == Some(id),
-            None => is_retryable(other.status) && !is_left_out(other) && other.plan.compensates.is_none(),
+            None => is_retryable(other.status) && !other.is_left_out() && other.plan.compensates.is_none(),
         };
         let mut reopened = self.state.tasks.iter().map(is_asked).collect::<Vec<_>>();
         // Undone tasks must run again before the failed ones are retried.

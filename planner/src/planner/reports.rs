@@ -5,7 +5,8 @@ use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, Task
 use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
 use crate::prompt::{Content, excerpt};
-use crate::state::{Question, Task, is_yes};
+use crate::state::{Question, Task};
+use crate::task::is_yes;
 
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {

@@ -119,7 +119,7 @@ impl Planner {
 
     /// The outcome if the plan ended now. Undo tasks do not count.
     pub(super) fn outcome(&self) -> Outcome {
-        let is_bad = |task: &Task| !is_completed(task) && task.plan.compensates.is_none();
+        let is_bad = |task: &Task| !task.is_completed() && task.plan.compensates.is_none();
         match () {
             () if self.state.is_cancelled => Outcome::Cancelled,
             () if self.state.tasks.iter().any(is_bad) => Outcome::Failed,
@@ -178,14 +178,4 @@ impl<'a> ReadyQueue<'a> {
 
 fn condition_of(task: &TaskPlan) -> (&str, bool) {
     task.condition.as_ref().map_or(("", false), |condition| (&condition.text, condition.negated))
-}
-
-/// True if a task is done, or left out with the effect of a done one.
-pub(crate) fn is_completed(task: &Task) -> bool {
-    task.status == TaskStatus::Completed || is_left_out(task)
-}
-
-/// True for a task that the text, or an answer, excluded.
-pub(super) fn is_left_out(task: &Task) -> bool {
-    task.unblocks && matches!(task.status, TaskStatus::Skipped | TaskStatus::Cancelled)
 }

@@ -1,9 +1,12 @@
 //! The fold of a plan's events: tasks with their history, open questions, and the tasks that may run.
 
+mod admission;
 mod amended;
 pub(crate) mod budget;
 mod forks;
 mod graph;
+mod history;
+mod indexing;
 mod questions;
 mod summary;
 mod timers;
@@ -19,8 +22,6 @@ use budget::Spending;
 pub use budget::{Measure, Shortage};
 pub(crate) use graph::{ConcurrencyGroup, ConditionStatus, Lane, Priority, Running};
 use graph::{Conditions, Graph};
-pub(crate) use questions::is_yes;
-use questions::place_of;
 use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 
@@ -206,7 +207,7 @@ impl PlannerState {
     }
 
     pub(crate) fn question(&self, id: QuestionId) -> Option<&Question> {
-        self.questions.get(place_of(id))
+        self.questions.get(id.index())
     }
 
     /// Applies one event. It trusts the log: events that the planner did not decide are ignored.
@@ -269,7 +270,7 @@ impl PlannerState {
                 self.start_timer(Timer::Retry(*task_id), Some(*delay_ms));
             }
             Event::UsageRecorded { task_id, epoch, usage, .. } => self.spend(*task_id, *epoch, usage),
-            Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(place_of(*question_id)),
+            Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(question_id.index()),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
             Event::CompactionRequested { task_ids, .. } => {
                 let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };

@@ -4,12 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Answered, Purpose, QuestionId, TaskStatus, Timer};
 use crate::state::PlannerState;
-use crate::task::Question;
-
-/// The index of a question: no question has the number 0.
-pub(super) fn place_of(id: QuestionId) -> usize {
-    usize::try_from(id.0).unwrap_or(0).wrapping_sub(1)
-}
+use crate::task::{Question, is_yes};
 
 impl PlannerState {
     /// Opens a question, the next by number.
@@ -31,7 +26,7 @@ impl PlannerState {
     }
 
     pub(super) fn close_question(&mut self, id: QuestionId, answer: &str, is_by_default: bool) {
-        let index = place_of(id);
+        let index = id.index();
         let Some(question) = self.questions.get_mut(index) else { return };
         question.answer = Some(answer.to_owned());
         question.is_by_default = is_by_default;
@@ -103,14 +98,5 @@ impl PlannerState {
         if let Some(condition) = condition {
             self.judge(&condition, None);
         }
-    }
-}
-
-/// The meaning of an answer to a yes-or-no question; `None` if it is neither.
-pub(crate) fn is_yes(answer: &str) -> Option<bool> {
-    match answer.trim().to_lowercase().as_str() {
-        "y" | "yes" | "true" | "ja" | "oui" | "si" | "sí" | "是" => Some(true),
-        "n" | "no" | "false" | "nein" | "non" | "否" => Some(false),
-        _ => None,
     }
 }
