@@ -3,7 +3,6 @@
 //! A plan of an agent is data: read, checked against its role and the registry of tools, and compiled to a proposal.
 
 mod compile;
-mod error;
 pub mod failures;
 mod form;
 pub mod registry;
@@ -11,7 +10,7 @@ mod role;
 mod schema;
 mod words;
 
-pub use error::PlanError;
+pub use failures::PlanError;
 pub use form::{
     AgentPlan, Constraint, Goal, ID_CHARS_MAX, PLAN_BYTES_MAX, Resolution, Resources, STEP_TIMEOUT_MS_MAX, STEPS_MAX,
     Step,

@@ -203,7 +203,7 @@ impl<'a> Draft<'a> {
             handing().map(|id| (id, self.outstanding(id))).filter(|(_, waited_for)| !waited_for.is_empty());
         let waited_for = waited_for.collect::<BTreeMap<_, _>>();
         let places = waited_for.keys().filter_map(|id| self.state.index(*id));
-        let dependants = places.flat_map(|place| self.state.dependants(place));
+        let dependants = places.flat_map(|place| &self.state.graph.dependants[place]);
         let dependants = dependants.map(|place| &self.state.tasks[*place]);
         // Running and ended tasks no longer wait.
         let dependants = dependants.filter(|task| task.status == TaskStatus::Planned).map(|task| task.plan.id);

@@ -8,7 +8,6 @@ mod clarifying;
 mod compensation;
 mod forking;
 mod initialize;
-mod input;
 mod orders;
 mod reports;
 mod schedule;

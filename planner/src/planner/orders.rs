@@ -95,7 +95,7 @@ impl Planner {
     pub(super) fn reopen_dependants(&self, reopened: &mut [bool]) {
         let mut to_follow = (0..reopened.len()).filter(|index| reopened[*index]).collect::<Vec<_>>();
         while let Some(index) = to_follow.pop() {
-            for dependant in self.state.dependants(index) {
+            for dependant in &self.state.graph.dependants[index] {
                 let task = &self.state.tasks[*dependant];
                 let decides = task.plan.condition.as_ref().and_then(|condition| condition.outcome_of);
                 let is_undecided = decides == Some(self.state.tasks[index].plan.id);

@@ -1,10 +1,10 @@
-//! Schedules a plan: dispatches and skips tasks, asks conditions, and ends the plan.
+//! Schedules a plan: dispatches tasks with their input, skips tasks, asks conditions, and ends the plan.
 
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
 
 use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
-use crate::plan::{NodeKind, TaskPlan};
+use crate::plan::{AttachmentKind, NodeKind, TaskPlan};
 use crate::planner::{FORK_PAUSE, Planner, end};
 use crate::state::{ConcurrencyGroup, ConditionStatus, Phase, PlannerState, Priority, Running, Shortage, Task};
 
@@ -148,6 +148,55 @@ impl Planner {
         let summary = format!("{n_tasks} {noun}: {}", parts.join("; "));
         Event::PlanningCompleted { summary, outcome, n_tasks: n_tasks as u64 }
     }
+
+    /// The input of a task's executor, without its budget.
+    pub(super) fn input(&self, task: &Task) -> TaskInput {
+        let places = self.state.index(task.plan.id).map(|index| self.state.answers_for(index)).unwrap_or_default();
+        let (plan, config) = (&task.plan, &self.state.config);
+        TaskInput {
+            label: plan.label.clone(),
+            description: plan.description.clone(),
+            command: plan.command.clone(),
+            notes: plan.notes.clone(),
+            attachments: plan.attachments.clone(),
+            answers: self.state.answered(&places),
+            assignee: plan.assignee.clone(),
+            files: plan.files.clone(),
+            reads_only: plan.reads_only,
+            rerun_safe: plan.rerun_safe,
+            timeout_ms: plan.timeout_ms,
+            needs: self.needs(task),
+            is_timed: config.budget.duration_ms.is_some(),
+            budget: Budget::default(),
+            counts_tokens: config.budget.tokens.is_some() && plan.command.is_none(),
+            folder: config.folder.clone(),
+            sub_plan: plan.sub_plan.clone(),
+            compensates: plan.compensates,
+        }
+    }
+
+    /// The attachments that must exist before a task without a command begins: images, and for a task that examines
+    /// existing work its files and links. Attachments of an earlier task do not count, since it may create them.
+    fn needs(&self, task: &Task) -> Vec<String> {
+        if task.plan.command.is_some() {
+            return Vec::new();
+        }
+        let examines = matches!(task.plan.kind, NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor);
+        let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
+            AttachmentKind::ImageRef(reference) | AttachmentKind::ScreenshotRef(reference) => Some(reference),
+            AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
+            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+        });
+        // A glob may match nothing, and a word with neither slash nor dot may be the name of anything.
+        let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
+        let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
+        let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);
+        let names = |task: &Task, wanted: &str| {
+            task.plan.attachments.iter().any(|attachment| attachment.kind.path() == Some(wanted))
+        };
+        let is_made = |reference: &&String| earlier().any(|earlier| names(earlier, reference));
+        needs.filter(|reference| !is_made(reference)).cloned().collect()
+    }
 }
 
 /// The ready tasks by priority, within the limits on parallelism. A full concurrency group does not block others.
@@ -178,4 +227,8 @@ impl<'a> ReadyQueue<'a> {
 
 fn condition_of(task: &TaskPlan) -> (&str, bool) {
     task.condition.as_ref().map_or(("", false), |condition| (&condition.text, condition.negated))
+}
+
+fn is_link(reference: &str) -> bool {
+    ["http://", "https://", "file:"].iter().any(|scheme| reference.starts_with(scheme))
 }

@@ -10,7 +10,7 @@ use crate::plan::{ConditionKey, NodeKind, TaskId, TaskPlan};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Graph {
     /// By task: its dependents.
-    pub(super) dependants: Vec<BTreeSet<usize>>,
+    pub(crate) dependants: Vec<BTreeSet<usize>>,
     /// By task: the number of its unmet dependencies.
     pub(super) unmet: Vec<usize>,
     /// Planned tasks that may start: not paused, all dependencies met, and no open question about their condition.

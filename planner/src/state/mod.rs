@@ -1,9 +1,8 @@
 //! The fold of a plan's events: tasks with their history, open questions, and the tasks that may run.
 
 mod admission;
-mod amended;
 pub(crate) mod budget;
-mod forks;
+mod changes;
 mod graph;
 mod history;
 mod indexing;
@@ -194,11 +193,6 @@ impl PlannerState {
     /// True while a person is asked what to do about a failure of the task.
     pub(crate) fn is_asked_what_to_do_about(&self, id: TaskId) -> bool {
         self.questions_of(id).any(|question| question.purpose == Purpose::Failure && question.is_open())
-    }
-
-    /// The indexes of the dependents of a task.
-    pub(crate) fn dependants(&self, index: usize) -> &BTreeSet<usize> {
-        &self.graph.dependants[index]
     }
 
     /// The questions that a task asked, in the order they were asked.
