@@ -7,8 +7,8 @@ use crewlog_planner::claim::Holder;
 use crewlog_planner::crew::agents::{Agent, Agents};
 use crewlog_planner::plan::TaskPlan;
 
-use super::Crew;
 use super::process::has_ended;
+use super::state::Crew;
 use crate::liveness::{Life, Locks};
 
 /// The holders of tasks as seen from this host.

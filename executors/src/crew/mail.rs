@@ -7,7 +7,8 @@ use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
 use crewlog_planner::crew::names::EVERYONE;
 
-use super::{Caller, Crew, Refusal};
+use super::Refusal;
+use super::state::{Caller, Crew};
 
 /// Messages read at a time from the log.
 const PAGE: usize = 200;

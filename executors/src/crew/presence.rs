@@ -6,7 +6,9 @@ use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Agents, LeaveOutco
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
-use super::{Caller, Crew, Join, Joined, Refusal, released_by};
+use super::Refusal;
+use super::leases::released_by;
+use super::state::{Caller, Crew, Join, Joined};
 
 impl Crew {
     /// A session joins, or resumes, and keeps the tasks that are claimed under its name.

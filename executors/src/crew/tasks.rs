@@ -21,7 +21,9 @@ use serde_json::{Value, json};
 use tokio::sync::MutexGuard;
 
 use super::board::{Board, TaskSummary, summaries};
-use super::{Caller, Crew, Holders, Refusal, granted, released_by};
+use super::leases::{granted, released_by};
+use super::state::{Caller, Crew};
+use super::{Holders, Refusal};
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;

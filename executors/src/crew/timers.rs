@@ -11,9 +11,10 @@ use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::Refusal;
 use super::holders::is_dead;
+use super::state::Crew;
 use super::tasks::execute;
-use super::{Crew, Refusal};
 use crate::claiming::claim_of;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;

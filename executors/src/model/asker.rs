@@ -19,7 +19,8 @@ use tokio::time::Instant;
 const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
-use super::{Model, Reply, RetryPolicy};
+use super::reply::{Model, Reply};
+use super::retry_policy::RetryPolicy;
 
 /// The hash of a request, which identifies its answer.
 ///

@@ -16,7 +16,7 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
 use super::error::ModelError;
-use super::{ANSWER_BYTES_MAX, Model, Reply};
+use super::reply::{ANSWER_BYTES_MAX, Model, Reply};
 use crate::web;
 
 /// Characters kept of a provider's error text.

@@ -20,7 +20,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::leaders::Leaders;
-use super::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
+use super::protocol::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
 use crate::output::{Outputs, Written, collect};
 
 /// The most threads that wait for commands; more commands queue for one.

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
-use super::RUN;
 use super::leaders::Leaders;
+use super::protocol::RUN;
 
 struct Member {
     pid: Pid,

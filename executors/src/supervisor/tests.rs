@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use super::process::lock_shared;
 use super::*;
 use crate::output::OUTPUT_BYTES_MAX;
+use crate::output::Written;
 
 const GRACE_NEVER_OVER: Duration = Duration::from_secs(3600);
 
