@@ -6,62 +6,15 @@ use axum::response::{Html, IntoResponse, Response};
 use crewlog_mq::Position;
 
 use super::asked::{Asked, Tab};
+use super::document::{PageMode, Rendered};
 use super::forms::Form;
-use super::look::{Look, NoPage, PageMode, Rendered};
+use super::look::{Look, NoPage, Site};
 use super::needs::n_waiting;
 use super::words::{self, Markup, cut, lasting, rich};
-use super::{CSS_NAME, JS_NAME, Site};
 use crate::ui::failure::Failure;
 
 /// The longest text of a notice, in characters.
 const SAID_CHARS_MAX: usize = 400;
-
-#[derive(Template)]
-#[template(path = "document.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]
-struct Document<'a> {
-    page: &'a Rendered,
-    css: &'a str,
-    js: &'a str,
-}
-
-impl PageMode {
-    fn name(self) -> &'static str {
-        self.into()
-    }
-}
-
-impl Rendered {
-    pub fn is_live(&self) -> bool {
-        self.mode == PageMode::Live
-    }
-
-    /// The parts with these ids. Empty parts also get a place, for later content.
-    fn of<'a>(&'a self, ids: &[&'a str]) -> Vec<(&'a str, Markup)> {
-        let part = |id: &str| self.parts.iter().find(|(known, _)| *known == id);
-        ids.iter().map(|id| (*id, part(id).map(|(_, markup)| markup.clone()).unwrap_or_default())).collect()
-    }
-
-    pub fn document(&self) -> Markup {
-        Markup::of(&Document { page: self, css: &CSS_NAME, js: &JS_NAME })
-    }
-}
-
-/// The class of a view, and the ids of its parts: above the columns, in the left and in the right one.
-pub fn places(asked: &Asked) -> (&'static str, [&'static [&'static str]; 3]) {
-    let is_plan = asked.get("plan").is_some();
-    let (plan, panel): (&[_], &[_]) = (&["plan"], &["inspector"]);
-    let places: [&[_]; 3] = match asked.tab() {
-        Tab::Overview if is_plan => [plan, &["timeline", "graph", "tasks"], panel],
-        Tab::Tasks => [plan, &["tasks"], panel],
-        Tab::Events if is_plan => [plan, &["events"], panel],
-        Tab::Overview => [&[], &["needs", "plans"], &["agents"]],
-        Tab::Plans => [&["plans"], &[], &[]],
-        Tab::Files => [&[], &["files"], &["edits"]],
-        Tab::Events => [&[], &["events"], panel],
-        Tab::Statistics => [&["statistics"], &["conflicts"], &[]],
-    };
-    (asked.tab().into(), places)
-}
 
 #[derive(Template)]
 #[template(path = "top.html", config = "src/serve/page/askama.toml", whitespace = "minimize")]

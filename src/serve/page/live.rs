@@ -15,9 +15,9 @@ use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::Site;
 use super::asked::Asked;
-use super::look::{NoPage, Rendered};
+use super::document::Rendered;
+use super::look::{NoPage, Site};
 use crate::ui::failure::Failure;
 
 /// The shortest time between two renderings.

@@ -1,4 +1,4 @@
-//! The content of one address: the views as of its position, its plan, and the parts of the page.
+//! What one address asks for: the views as of its position, and its plan.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,38 +9,16 @@ use crewlog_planner::lifecycle::States;
 use super::asked::{Asked, Tab};
 use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
-use super::{Site, crew, events, frame, graph, inspector, lists, needs, summary, time, timeline};
 use crate::context::plan_ids::slug_of;
 use crate::ui::failure::Failure;
 use crate::ui::similar::similar;
-use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track};
+use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, Views};
 
-/// A part of the page: the id of its place, and its markup, which may be empty.
-pub type Part = (&'static str, Markup);
-
-pub struct Rendered {
-    pub at: Position,
-    pub mode: PageMode,
-    /// The log time of the position, in microseconds since 1970.
-    pub now_us: i64,
-    pub title: String,
-    /// The view, as a class.
-    pub class: &'static str,
-    /// The ids of the parts above the columns, in the left and in the right one.
-    pub places: [&'static [&'static str]; 3],
-    pub parts: Vec<Part>,
-}
-
-/// The relation of a page to the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::IntoStaticStr)]
-#[strum(serialize_all = "lowercase")]
-pub enum PageMode {
-    /// It follows the log.
-    #[strum(serialize = "present")]
-    Live,
-    Past,
-    /// It says something once: a refusal, a question.
-    Still,
+/// The input of the page.
+pub struct Site {
+    pub views: Arc<Views>,
+    /// Makes a command line from the words of a command.
+    pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
 }
 
 /// The input for the parts.
@@ -254,47 +232,5 @@ impl<'a> Look<'a> {
     pub async fn append_start(&self) -> Result<Position, Error> {
         let page = self.shown.store().read(&Query::all(), Range::up_to(self.shown.at).backwards(), 1).await?;
         Ok(page.events.first().map_or(Position(0), |last| last.append_start))
-    }
-
-    /// Renders the parts of the page in order.
-    pub async fn render(&self) -> Result<Rendered, Failure> {
-        let mut parts = vec![("top", frame::top(self)), ("notice", frame::notice(self))];
-        let (class, places) = frame::places(&self.asked);
-        if self.head.at == Position(0) {
-            parts.push(("empty", frame::empty(self)));
-        } else {
-            parts.push(("time", time::time(self).await?));
-            parts.push(("compare", inspector::compared(self).await?));
-            for id in places.concat() {
-                parts.push((id, self.part(id).await?));
-            }
-        }
-        let page = if class == "overview" { String::new() } else { format!("{class} · ") };
-        let page = self.asked.get("plan").map_or(page, |plan| format!("{plan} · "));
-        let title = match (self.is_past(), needs::n_waiting(&self.needs)) {
-            (true, _) => format!("{page}position {} · crewlog", grouped(self.shown.at.0)),
-            (false, 0) => format!("{page}crewlog"),
-            (false, n) => format!("({n}) {page}crewlog"),
-        };
-        let mode = if self.is_past() { PageMode::Past } else { PageMode::Live };
-        Ok(Rendered { at: self.shown.at, mode, now_us: self.shown.now.0, title, class, places, parts })
-    }
-
-    async fn part(&self, id: &'static str) -> Result<Markup, Failure> {
-        match id {
-            "needs" => needs::needs(self).await,
-            "timeline" => timeline::timeline(self).await,
-            "graph" => graph::graph(self).await,
-            "events" => events::events(self).await,
-            "inspector" => inspector::inspector(self).await,
-            "agents" => crew::agents(self).await,
-            "files" => crew::files(self).await,
-            "edits" => crew::edits(self).await,
-            "statistics" => lists::figures(self).await,
-            "conflicts" => lists::conflicts(self).await,
-            "plans" => lists::plans(self).await,
-            "plan" => summary::summary(self).await,
-            _tasks => Ok(lists::tasks(self)),
-        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod asked;
 mod crew;
+mod document;
 mod events;
 mod forms;
 mod frame;
@@ -13,46 +14,33 @@ mod lists;
 mod live;
 mod look;
 mod needs;
+mod parts;
 mod summary;
 mod svg;
 mod time;
 mod timeline;
 mod words;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use axum::extract::{Path, Query, RawPathParams, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Query, RawPathParams, State};
+use axum::http::HeaderMap;
 use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use crewlog_mq::{Position, Range};
 use futures::TryStreamExt;
 use futures::future::ready;
-use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 pub use self::asked::encoded;
 use self::asked::{Asked, Tab};
+use self::document::{Rendered, asset};
 pub use self::forms::Form;
 pub use self::frame::Framed;
 use self::live::Lives;
-use self::look::{Look, NoPage, Rendered};
+pub use self::look::Site;
+use self::look::{Look, NoPage};
 use crate::ui::failure::Failure;
-use crate::views::Views;
-
-const CSS: &str = include_str!("page.css");
-const JS: &str = include_str!("page.js");
-/// The names of the files, which change with their content, so that browsers may keep them forever.
-static CSS_NAME: LazyLock<String> = LazyLock::new(|| named(CSS, "css"));
-static JS_NAME: LazyLock<String> = LazyLock::new(|| named(JS, "js"));
-/// The input of the page.
-pub struct Site {
-    pub views: Arc<Views>,
-    /// Makes a command line from the words of a command.
-    pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
-}
 
 type Pairs = Query<Vec<(String, String)>>;
 
@@ -118,35 +106,6 @@ fn follow(lives: &Arc<Lives>, headers: &HeaderMap, asked: &Asked, pairs: &[(Stri
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let seen = pairs.iter().find(|(name, _)| name == "seen").map(|(_, value)| value.as_str());
     lives.follow(asked, last.or(seen).and_then(|at| at.parse().ok())).into_response()
-}
-
-async fn asset(Path(name): Path<String>) -> Response {
-    let (content, kind) = match name.as_str() {
-        "page.css" => (CSS, "text/css; charset=utf-8"),
-        "page.js" => (JS, "text/javascript; charset=utf-8"),
-        name if name == *CSS_NAME => (CSS, "text/css; charset=utf-8"),
-        name if name == *JS_NAME => (JS, "text/javascript; charset=utf-8"),
-        _unknown => return StatusCode::NOT_FOUND.into_response(),
-    };
-    let is_named = name.contains('-');
-    let cache = if is_named { "public, max-age=31536000, immutable" } else { "no-cache" };
-    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, cache)], content).into_response()
-}
-
-/// `page-0123456789ab.css`
-fn named(content: &str, ending: &str) -> String {
-    let hash = Sha256::digest(content.as_bytes());
-    let hash: String = hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-    format!("page-{hash}.{ending}")
-}
-
-impl Rendered {
-    /// The page for the script.
-    fn json(&self) -> Value {
-        let parts: serde_json::Map<_, _> =
-            self.parts.iter().map(|(id, markup)| ((*id).to_owned(), json!(markup.0))).collect();
-        json!({ "at": self.at, "live": self.is_live(), "now": self.now_us, "title": self.title, "parts": parts })
-    }
 }
 
 #[cfg(test)]
