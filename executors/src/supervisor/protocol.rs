@@ -1,4 +1,4 @@
-//! What a worker and its supervisor say to each other: orders, reports, and the programs and ends that they name.
+//! The orders and reports between a worker and its supervisor, and the programs and ends that they name.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a budget limits: measures, the usage so far, and reservations.
+//! The measures that a budget limits, the usage so far, and reservations.
 
 use std::collections::BTreeSet;
 

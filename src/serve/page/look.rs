@@ -1,4 +1,4 @@
-//! What one address asks for: the views as of its position, and its plan.
+//! The views and the plan that an address asks for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
