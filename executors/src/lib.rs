@@ -3,7 +3,7 @@
 //! A [`worker`] follows the dispatched tasks, claims each by an append that only one worker can win, lets an executor
 //! act, and appends how the task ended. The [`roster`] picks the executor: the [`shell`] for a task with a command, a
 //! configured [`agent`] for one without; people do the rest. The planner's host ([`planning`]) follows these events and
-//! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included. [`reacting`] hosts the
+//! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included, and [`verify`] repeats its decisions. [`reacting`] hosts the
 //! processes that follow all plans. They exchange data only through the log and leave all decisions to the planner.
 
 pub mod agent;
@@ -34,5 +34,6 @@ pub mod subplans;
 pub mod summaries;
 pub mod supervisor;
 pub mod usage;
+pub mod verify;
 mod web;
 pub mod worker;

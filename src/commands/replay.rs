@@ -1,21 +1,18 @@
 //! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io;
-use std::io::{BufWriter, Write};
+use std::collections::HashMap;
+use std::io::{self, BufWriter, Write};
 
 use clap::Args;
-use crewlog_executors::history::History;
+use crewlog_executors::verify::{Verification, verify};
 use crewlog_mq::{self as mq, Error, EventStore, Position, Query, Recorded};
+use crewlog_planner::claim;
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::lifecycle::{Observed, State, States};
-use crewlog_planner::verify::{Decided, Difference, How, Verifier, VerifyError};
 use crewlog_planner::view::PlanView;
-use crewlog_planner::{claim, model};
-use futures::{Stream, TryStreamExt};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::diff;
@@ -27,12 +24,11 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, moment_of, one_line, rfc3339, utc, visible};
-use crate::views::at::Point;
-use crate::views::at::position_of;
+use crate::views::at::{Point, position_of};
 use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
 use crate::views::text::print_view;
-use crate::views::{PlanShown, name_of, queries};
+use crate::views::{PlanShown, name_of};
 
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -81,7 +77,7 @@ q, quit                      quit, as at the end of input";
 pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure> {
     let typed = match &replay.plan {
         Some(typed) if !replay.verify => typed,
-        Some(_) | None => return verify(session, replay.plan.as_deref()).await,
+        Some(_) | None => return verify_again(session, replay.plan.as_deref()).await,
     };
     let (store, plan) = open_plan(session, typed, Choice::Viewed).await?;
     let head = store.head().await?;
@@ -294,7 +290,12 @@ impl Steps {
         self.n_applied = place + 1;
         let metadata = recorded.metadata()?;
         let mut extra = metadata.extra.unwrap_or_default();
-        let first = self.events.binary_search_by_key(&recorded.append_start, |event| event.position);
+        let command = extra.get_mut("command").map(Value::take).filter(|command| !command.is_null());
+        let cause = metadata.causation_id.map(|event_id| {
+            let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
+            let event_type = event.map(|event| event.event_type.as_str());
+            CauseJson { position: event.map(|event| event.position), event_type, event_id }
+        });
         Ok(StepJson {
             position: recorded.position,
             created_at: rfc3339(recorded.created_at),
@@ -303,16 +304,34 @@ impl Steps {
             subject: subject(&self.view, recorded),
             event_type: &recorded.event_type,
             data: serde_json::from_str(&recorded.data)?,
-            cause: metadata.causation_id.map(|event_id| {
-                let event = self.by_id.get(&event_id).map(|place| &self.events[*place]);
-                let event_type = event.map(|event| event.event_type.as_str());
-                CauseJson { position: event.map(|event| event.position), event_type, event_id }
-            }),
-            command: extra.get_mut("command").map(Value::take).filter(|command| !command.is_null()),
+            why: self.why(recorded, cause.as_ref(), command.as_ref()),
+            cause,
+            command,
             changes,
-            append_start: recorded.append_start,
-            first_type: first.map_or("of another plan", |first| &self.events[first].event_type),
         })
+    }
+
+    fn why(&self, recorded: &Recorded, cause: Option<&CauseJson<'_>>, command: Option<&Value>) -> String {
+        let command = command.map(command_words);
+        if let Some(CauseJson { position, event_type, event_id }) = cause {
+            let command = command.map_or_else(String::new, |command| format!(": {command}"));
+            return match position.zip(*event_type) {
+                Some((position, event_type)) => format!("because of {position} {event_type}{command}"),
+                None => format!("because of event {event_id}, which is not of this plan{command}"),
+            };
+        }
+        match command {
+            Some(command) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
+                format!("because of the time: {command}")
+            }
+            Some(command) => format!("asked by a person: {command}"),
+            None if recorded.append_start < recorded.position => {
+                let first = self.events.binary_search_by_key(&recorded.append_start, |event| event.position);
+                let first = first.map_or("of another plan", |first| &self.events[first].event_type);
+                format!("in one append with {} {first}", recorded.append_start)
+            }
+            None => "no recorded cause".to_owned(),
+        }
     }
 }
 
@@ -355,11 +374,9 @@ struct StepJson<'a> {
     cause: Option<CauseJson<'a>>,
     command: Option<Value>,
     changes: Vec<Change>,
+    /// The cause and the command in words.
     #[serde(skip)]
-    append_start: Position,
-    /// The type of the first event of the append.
-    #[serde(skip)]
-    first_type: &'a str,
+    why: String,
 }
 
 impl StepJson<'_> {
@@ -371,7 +388,7 @@ impl StepJson<'_> {
         writeln!(to, "{position:>6}  {created_at}  {event}")?;
         let mut line = |text: &str| writeln!(to, "        {}", visible(text));
         line(&one_line(self.data.get(), DATA_CHARS_MAX))?;
-        line(&self.why())?;
+        line(&self.why)?;
         let mut n_changes = 0;
         for change in in_short(&self.changes) {
             n_changes += 1;
@@ -383,27 +400,6 @@ impl StepJson<'_> {
             0 => line("* no change to the plan"),
             1..=CHANGES_SHOWN_MAX => Ok(()),
             more => line(&format!("* and {} more", more - CHANGES_SHOWN_MAX)),
-        }
-    }
-
-    fn why(&self) -> String {
-        let command = self.command.as_ref().map(command_words);
-        let Some(cause) = &self.cause else {
-            return match command {
-                Some(command) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
-                    format!("because of the time: {command}")
-                }
-                Some(command) => format!("asked by a person: {command}"),
-                None if self.append_start < self.position => {
-                    format!("in one append with {} {}", self.append_start, self.first_type)
-                }
-                None => "no recorded cause".to_owned(),
-            };
-        };
-        let command = command.map_or_else(String::new, |command| format!(": {command}"));
-        match (cause.position, cause.event_type) {
-            (Some(position), Some(event_type)) => format!("because of {position} {event_type}{command}"),
-            (_, _) => format!("because of event {}, which is not of this plan{command}", cause.event_id),
         }
     }
 }
@@ -418,160 +414,39 @@ fn command_words(command: &Value) -> String {
     }
 }
 
-/// The counts of a verification, and the first difference.
-#[derive(Debug, Default, Serialize)]
-struct VerifiedJson {
-    plans: usize,
-    events: usize,
-    commands: usize,
-    reactions: usize,
-    given: usize,
-    sealed: usize,
-    shredded: usize,
-    #[serde(serialize_with = "difference_json")]
-    difference: Option<Difference>,
-}
-
 /// `replay --verify`: decides the commands of a plan, or of all plans, again.
-async fn verify(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
+async fn verify_again(session: &Session, plan: Option<&str>) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let head = store.head().await?;
-    let mut verified = VerifiedJson::default();
-    match plan {
-        Some(typed) => {
-            let plan = find_plan(session, &store, typed, Choice::Viewed).await?;
-            verified.plan(&store, &plan, head, false).await?;
-        }
+    let plan = match plan {
+        Some(typed) => Some(find_plan(session, &store, typed, Choice::Viewed).await?),
+        None => None,
+    };
+    let verification = verify(&store, plan.as_deref()).await?;
+    session.print(&verification, |to| print_verification(to, &verification, &session.place.keys))?;
+    Ok(if verification.difference.is_some() { Code::Differs } else { Code::Done })
+}
+
+fn print_verification(mut to: impl Write, verification: &Verification, keys: &KeyPlace) -> io::Result<()> {
+    let Verification { plans, events, commands, reactions, given, sealed, shredded, difference } = verification;
+    let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
+    let reactions = count(*reactions, "reaction");
+    match difference {
+        Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
         None => {
-            let plans = plans(&store, head).await?;
-            for plan in &plans {
-                // The events that a fork shares are verified with its parent.
-                verified.plan(&store, plan, head, true).await?;
-            }
-            // Requests to models about texts that did not become plans.
-            let plans = plans.into_iter().collect::<BTreeSet<_>>();
-            let asked = store.records(&Query::stream(model::STREAM), mq::Range::up_to(head));
-            let asked = asked.try_filter(|asked| std::future::ready(!plans.contains(&asked.aggregate_id)));
-            verified.appends(asked, Position(0)).await?;
+            writeln!(to, "verified: {plans}, {events}, {commands}, {reactions}: every decision matches the log")?;
         }
     }
-    session.print(&verified, |to| verified.print(to, &session.place.keys))?;
-    Ok(if verified.difference.is_some() { Code::Differs } else { Code::Done })
-}
-
-impl VerifiedJson {
-    fn print(&self, mut to: impl Write, keys: &KeyPlace) -> std::io::Result<()> {
-        let Self { plans, events, commands, reactions, given, sealed, shredded, difference } = self;
-        let (plans, events, commands) = (count(*plans, "plan"), count(*events, "event"), count(*commands, "command"));
-        let reactions = count(*reactions, "reaction");
-        match difference {
-            Some(difference) => writeln!(to, "{}", one_line(&difference.to_string(), DIFFERENCE_CHARS_MAX))?,
-            None => {
-                writeln!(to, "verified: {plans}, {events}, {commands}, {reactions}: every decision matches the log")?;
-            }
-        }
-        if *given > 0 {
-            writeln!(to, "{} without a recorded reason: trusted", count(*given, "append"))?;
-        }
-        if *sealed > 0 {
-            let key = match keys.is_given() {
-                false => "their key is given with --key-file FILE",
-                true => "this --key-file, with the keys in --keys FOLDER, does not open them",
-            };
-            writeln!(to, "{} sealed, and not decided again: {key}", count(*sealed, "append"))?;
-        }
-        if *shredded > 0 {
-            writeln!(to, "{} shredded, and never to be decided again", count(*shredded, "append"))?;
-        }
-        Ok(())
+    let no_key = match keys.is_given() {
+        false => "sealed, and not decided again: their key is given with --key-file FILE",
+        true => "sealed, and not decided again: this --key-file, with the keys in --keys FOLDER, does not open them",
+    };
+    let unverified = [
+        (*given, "without a recorded reason: trusted"),
+        (*sealed, no_key),
+        (*shredded, "shredded, and never to be decided again"),
+    ];
+    for (n, why) in unverified.into_iter().filter(|(n, _)| *n > 0) {
+        writeln!(to, "{} {why}", count(n, "append"))?;
     }
-
-    /// Verifies a plan up to its first difference; of several plans the first difference in the log is kept. The events
-    /// that a fork shares with its parent may be trusted.
-    async fn plan(
-        &mut self,
-        store: &EventStore,
-        plan: &str,
-        head: Position,
-        is_shared_trusted: bool,
-    ) -> Result<(), Failure> {
-        self.plans += 1;
-        let history = History::of(store, plan).await?;
-        let trusted = history.parent().filter(|_| is_shared_trusted).map_or(Position(0), |(_, at)| at);
-        self.appends(history.records(store, &Query::all(), mq::Range::up_to(head)), trusted).await
-    }
-
-    /// Verifies a part of the log and trusts everything up to a position.
-    async fn appends(
-        &mut self,
-        records: impl Stream<Item = Result<Recorded, Error>>,
-        trusted: Position,
-    ) -> Result<(), Failure> {
-        let mut verifier = Verifier::default();
-        let mut records = std::pin::pin!(records);
-        let (mut append, mut next): (Vec<Recorded>, _) = (Vec::new(), records.try_next().await?);
-        while let Some(recorded) = next {
-            next = records.try_next().await?;
-            let append_start = recorded.append_start;
-            append.push(recorded);
-            if next.as_ref().is_some_and(|next| next.append_start == append_start) {
-                continue;
-            }
-            let events = std::mem::take(&mut append);
-            if events[0].position <= trusted {
-                verifier.trust(&events)?;
-                continue;
-            }
-            self.events += events.len();
-            match verifier.verify(&events) {
-                Ok(decided) => decided.iter().for_each(|decided| self.count(decided)),
-                Err(VerifyError::Log(error)) => return Err(error.into()),
-                Err(VerifyError::Differs(difference)) => {
-                    let known = self.difference.as_ref().map(|known| known.position);
-                    if known.is_none_or(|known| difference.position < known) {
-                        self.difference = Some(*difference);
-                    }
-                    return Ok(());
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, decided: &Decided) {
-        match decided {
-            Decided::Command(_) => self.commands += 1,
-            Decided::Reaction => self.reactions += 1,
-            Decided::Given => self.given += 1,
-            Decided::Sealed => self.sealed += 1,
-            Decided::Shredded => self.shredded += 1,
-        }
-    }
-}
-
-fn difference_json<S: Serializer>(difference: &Option<Difference>, to: S) -> Result<S::Ok, S::Error> {
-    let json = difference.as_ref().map(|difference| {
-        let Difference { position, stream_id, aggregate_id, command, how } = difference;
-        let (log, decided) = match how {
-            How::Other { log, decided } => (log.as_ref(), decided.as_ref()),
-            How::Unreadable(_) | How::Refused(_) => (None, None),
-        };
-        json!({
-            "position": position, "stream_id": stream_id, "aggregate_id": aggregate_id, "command": command,
-            "what": difference.to_string(), "log": log, "decided": decided,
-        })
-    });
-    json.serialize(to)
-}
-
-/// All plans, the oldest first.
-async fn plans(store: &EventStore, head: Position) -> Result<Vec<String>, Failure> {
-    let (mut plans, mut known) = (Vec::new(), BTreeSet::new());
-    let query = Query::stream(event::STREAM).of_types(["TasksPlanned", "PlanForked"]);
-    queries::for_each(store, None, &query, mq::Range::up_to(head), |recorded| {
-        plans.extend(known.insert(recorded.aggregate_id.clone()).then(|| recorded.aggregate_id.clone()));
-        Ok(())
-    })
-    .await?;
-    Ok(plans)
+    Ok(())
 }
