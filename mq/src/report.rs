@@ -1,5 +1,7 @@
 //! Reports on a whole log: statistics, the findings of a check, the result of an import.
 
+use serde::Serialize;
+
 use crate::clock::Timestamp;
 use crate::position::Position;
 
@@ -32,18 +34,19 @@ pub struct Stats {
 }
 
 /// The number of events of one type in one stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KindStats {
     /// The stream.
     pub stream_id: String,
     /// The event type.
     pub event_type: String,
     /// The number of events.
+    #[serde(rename = "events")]
     pub n_events: i64,
 }
 
 /// An inconsistency in a log that no crewlog could have written.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The position of the event, if the finding concerns one.
     pub position: Option<Position>,

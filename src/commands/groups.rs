@@ -5,7 +5,7 @@ use std::io::Write;
 use clap::{Args, Subcommand};
 use crewlog_mq::{
     AggregateName, EventStore, GroupCommand, GroupError, GroupReport, Lag, ParkedReport, PartitionReport, Position,
-    VersionReport, VersionStatus,
+    VersionReport,
 };
 use serde_json::{Value, json};
 
@@ -103,7 +103,7 @@ async fn ls(session: &Session, store: &EventStore) -> Result<Code, Failure> {
     let width = listed.iter().map(|group| group.name.len()).max().unwrap_or(0);
     session.print_list("groups", json!({}), &listed, group_json, |to, GroupReport { name, is_paused, versions }| {
         versions.iter().try_for_each(|version| {
-            let status = if *is_paused { "paused" } else { status(version.status) };
+            let status = if *is_paused { "paused".to_owned() } else { format!("{:?}", version.status) };
             let (number, parked) = (version.version, version.parked.len());
             let name = visible(name);
             writeln!(to, "{name:<width$}  v{number}  {status:<10}  {}  {parked} parked", lag(version.lag))
@@ -120,9 +120,9 @@ async fn show(session: &Session, store: &EventStore, name: &str) -> Result<Code,
 }
 
 fn print_version(mut to: impl Write, version: &VersionReport) -> std::io::Result<()> {
-    let VersionReport { version: number, status: is, query, floor, lag: behind, partitions, parked } = version;
-    let (is, behind, query) = (status(*is), lag(*behind), one_line(&serde_json::to_string(query)?, 100));
-    writeln!(to, "version {number}  {is}  up to position {floor}, {behind}  {query}")?;
+    let VersionReport { version: number, status, query, floor, lag: behind, partitions, parked } = version;
+    let (behind, query) = (lag(*behind), one_line(&serde_json::to_string(query)?, 100));
+    writeln!(to, "version {number}  {status:?}  up to position {floor}, {behind}  {query}")?;
     for PartitionReport { partition, owner, epoch, checkpoint, n_behind, stopped, lag: behind, .. } in partitions {
         let owner = owner.as_deref().unwrap_or("-");
         write!(to, "{partition:>6}  at {checkpoint:<8}  {:<24}  epoch {epoch:<17}  {}", lag(*behind), visible(owner))?;
@@ -155,14 +155,6 @@ async fn parked(session: &Session, store: &EventStore, asked: ParkedOf) -> Resul
     session.print_list("parked", json!({}), &parked, |one| one, |to, one| print_parked(to, one))
 }
 
-fn status(status: VersionStatus) -> &'static str {
-    match status {
-        VersionStatus::Active => "Active",
-        VersionStatus::Rebuilding => "Rebuilding",
-        VersionStatus::Retired => "Retired",
-    }
-}
-
 fn lag(lag: Lag) -> String {
     if lag.n_events == 0 && !lag.more {
         return "caught up".to_owned();
@@ -171,28 +163,15 @@ fn lag(lag: Lag) -> String {
     format!("{}{more}, {} behind", count(lag.n_events, "event"), age(millis(lag.time)))
 }
 
-fn group_json(GroupReport { name, is_paused, versions }: &GroupReport) -> Value {
-    let versions = versions.iter().map(|report| {
-        let VersionReport { version, status, query, floor, lag, partitions, parked } = report;
-        let partitions = partitions.iter().map(partition_json).collect::<Vec<_>>();
-        json!({
-            "version": version, "status": status, "query": query, "floor": floor, "lag": lag_json(*lag),
-            "partitions": partitions, "parked": parked,
-        })
-    });
-    json!({ "group": name, "is_paused": is_paused, "versions": versions.collect::<Vec<_>>() })
-}
-
-fn partition_json(report: &PartitionReport) -> Value {
-    let PartitionReport { partition, owner, held_until, epoch, checkpoint, n_behind, stopped, lag } = report;
-    json!({
-        "partition": partition, "owner": owner, "held_until": held_until.map(rfc3339), "epoch": epoch,
-        "checkpoint": checkpoint, "n_behind": n_behind, "stopped": stopped, "lag": lag_json(*lag),
-    })
-}
-
-fn lag_json(Lag { n_events, more, time }: Lag) -> Value {
-    json!({ "n_events": n_events, "more": more, "seconds": time.as_secs_f64() })
+/// The report with readable times.
+fn group_json(group: &GroupReport) -> Value {
+    let mut json = json!(group);
+    for (v, version) in group.versions.iter().enumerate() {
+        for (p, partition) in version.partitions.iter().enumerate() {
+            json["versions"][v]["partitions"][p]["held_until"] = json!(partition.held_until.map(rfc3339));
+        }
+    }
+    json
 }
 
 impl From<GroupError> for Failure {

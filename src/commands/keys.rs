@@ -73,35 +73,22 @@ fn make(session: &Session, path: &Path) -> Result<Code, Failure> {
     Ok(Code::Done)
 }
 
-/// The state of a key, and the fingerprint of another operator's key that it takes.
-fn state(report: &KeyReport) -> (&str, Option<&str>) {
-    match &report.state {
-        KeyState::Ready => ("ready", None),
-        KeyState::Wrapped(operator) => ("wrapped", Some(operator)),
-        KeyState::Destroyed => ("destroyed", None),
-        KeyState::Damaged => ("damaged", None),
-    }
-}
-
 async fn list(session: &Session) -> Result<Code, Failure> {
     // The log tells where they are.
     session.place.open().await?;
     let reports = open(session)?.list()?;
     let width = reports.iter().map(|report| report.session.len()).max().unwrap_or(0);
-    let json = |report: &KeyReport| {
-        let KeyReport { name, session, log, .. } = report;
-        let (state, operator) = state(report);
-        let mut json = json!({ "key": name, "plan": session, "log": log, "state": state });
-        if let Some(operator) = operator {
-            json["operator"] = operator.into();
-        }
-        json
-    };
-    session.print_list("keys", json!({}), &reports, json, |to, report| {
-        let (state, operator) = state(report);
-        let by = operator.map_or_else(String::new, |operator| format!(" under operator key {operator}"));
-        writeln!(to, "{:<width$}  {}  {state}{}", visible(&report.session), report.name, visible(&by))
-    })
+    session.print_list(
+        "keys",
+        json!({}),
+        &reports,
+        |report| report,
+        |to, KeyReport { name, session, state, .. }| {
+            let operator =
+                if let KeyState::Wrapped(key) = state { format!(" under operator key {key}") } else { String::new() };
+            writeln!(to, "{:<width$}  {name}  {}{}", visible(session), <&str>::from(state), visible(&operator))
+        },
+    )
 }
 
 async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
@@ -238,12 +225,11 @@ async fn rotate(session: &Session, to: &Path) -> Result<Code, Failure> {
         return Err(Failure::user("the operator key that is to be replaced is not given")
             .hint("name its file with --key-file or CREWLOG_KEY_FILE"));
     }
-    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = open(session)?.rotate(to)?;
-    let wrapped = count(n_wrapped, "key");
-    session.print_done(
-        &format!("{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were"),
-        &json!({ "operator": fingerprint, "wrapped": n_wrapped, "left": n_left, "not_wrapped": not_wrapped }),
-    )?;
+    let rotated = open(session)?.rotate(to)?;
+    let Rotated { fingerprint, n_wrapped, n_left, not_wrapped } = &rotated;
+    let wrapped = count(*n_wrapped, "key");
+    let text = format!("{wrapped} wrapped under operator key {fingerprint}, {n_left} left as they were");
+    session.print_done(&text, &json!(rotated))?;
     if not_wrapped.is_empty() {
         return Ok(Code::Done);
     }

@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_mq::Position;
+use serde::Serialize;
+use strum::IntoStaticStr;
 use uuid::Uuid;
 
 pub use self::error::KeyError;
@@ -86,21 +88,26 @@ enum Access {
     NoSessionKey,
 }
 
-/// A report on a session's key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A report on a session's key. As JSON `key`, `plan`, `log` and `state`; for a wrapped key also `operator`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyReport {
     /// Its name, which follows `sealed:` in the tag of events.
+    #[serde(rename = "key")]
     pub name: String,
     /// The first plan of the session.
+    #[serde(rename = "plan")]
     pub session: String,
     /// The log of that plan.
     pub log: Uuid,
     /// Its state.
+    #[serde(flatten)]
     pub state: KeyState,
 }
 
 /// The state of a session's key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr)]
+#[serde(tag = "state", content = "operator", rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum KeyState {
     /// It opens with the given operator's key.
     Ready,
@@ -112,14 +119,17 @@ pub enum KeyState {
     Damaged,
 }
 
-/// The result of rewrapping keys.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The result of rewrapping keys. As JSON `operator`, `wrapped`, `left` and `not_wrapped`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Rotated {
     /// The fingerprint of the new operator's key.
+    #[serde(rename = "operator")]
     pub fingerprint: String,
     /// Keys that are now under it.
+    #[serde(rename = "wrapped")]
     pub n_wrapped: usize,
     /// Keys that were already under it, or are destroyed.
+    #[serde(rename = "left")]
     pub n_left: usize,
     /// Sessions whose keys are under neither key, or damaged; identified by the key's name if nothing else is known.
     pub not_wrapped: Vec<String>,

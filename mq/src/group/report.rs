@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::control::{self, Known};
 use super::event::{AggregateName, GROUPS_STREAM, GroupEvent};
@@ -30,9 +30,10 @@ pub struct Groups {
 }
 
 /// A group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GroupReport {
     /// Its name.
+    #[serde(rename = "group")]
     pub name: String,
     /// True if it is paused.
     pub is_paused: bool,
@@ -52,7 +53,7 @@ pub enum VersionStatus {
 }
 
 /// A version of a group.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VersionReport {
     /// The version.
     pub version: u32,
@@ -71,7 +72,7 @@ pub struct VersionReport {
 }
 
 /// A partition.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PartitionReport {
     /// Its number, from 0.
     pub partition: u16,
@@ -92,14 +93,19 @@ pub struct PartitionReport {
 }
 
 /// The lag of a version or a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Lag {
     /// The number of unhandled events.
     pub n_events: usize,
     /// True if there are more than counted.
     pub more: bool,
-    /// The age of the first unhandled event.
+    /// The age of the first unhandled event, in seconds as JSON.
+    #[serde(rename = "seconds", serialize_with = "seconds")]
     pub time: Duration,
+}
+
+fn seconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64())
 }
 
 /// An aggregate that waits for a person.

@@ -23,10 +23,8 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     let mut checked = store.check().await?;
     check_events(&store, &mut checked).await;
     let Checked { n_events, findings, n_foreign_causes, foreign_causes, more: _ } = &checked;
-    let found: Vec<_> =
-        findings.iter().map(|found| json!({ "position": found.position, "what": found.what })).collect();
     let foreign = json!({ "count": n_foreign_causes, "positions": foreign_causes });
-    let found = json!({ "log": log, "events": n_events, "findings": found, "foreign_causes": foreign });
+    let found = json!({ "log": log, "events": n_events, "findings": findings, "foreign_causes": foreign });
     session.print(&found, |to| {
         if findings.is_empty() {
             writeln!(to, "ok: {}, log {log}", count(*n_events, "event"))?;
