@@ -1,31 +1,27 @@
 //! `import`: an export as a new log. One value at a time is in memory, and none is longer than an event can be. The import checks whether they make a log.
 
 use std::fs::File;
-use std::io::{BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::{fs, io};
 
 use clap::Args;
 use crewlog_mq::{
     Error, EventStore, LogIdentity, METADATA_BYTES_MAX, Memory, NAME_BYTES_MAX, Options, PAYLOAD_BYTES_MAX, Position,
     Recorded, TAGS_MAX, Timestamp,
 };
-use jiff::civil::DateTime;
 use serde::Deserialize;
-use serde_json::de::IoRead;
 use serde_json::value::RawValue;
-use serde_json::{Deserializer, StreamDeserializer, json};
+use serde_json::{Deserializer, json};
 use uuid::Uuid;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EXPORT, EventJson, ExportHeader};
-use crate::ui::text::{EPOCH, count, rfc3339};
+use crate::ui::text::{count, moment_of};
 
 #[derive(Debug, Args)]
 pub struct Import {
@@ -35,10 +31,10 @@ pub struct Import {
 
 pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
     let from = open(file)?;
-    let progress = Arc::new(Progress::default());
-    let refused = |error| refusal(file, &progress, error);
+    let line = Arc::new(AtomicUsize::new(1));
+    let refused = |error| refusal(file, &line, error);
     // Detects most invalid or partial exports before a log is created for them.
-    let (identity, records) = begin(from, &progress).await.map_err(refused)?;
+    let (identity, records) = begin(from, &line).await.map_err(refused)?;
     let (store, is_new) = session.place.open_or_make().await?;
     let imported = store.import(identity.clone(), records).await.map_err(|error| {
         let failure = refused(error);
@@ -74,10 +70,11 @@ fn open(path: &Path) -> Result<File, Failure> {
 
 /// Copies a pipe or a terminal to a file first: its input may come slowly, and an import blocks all appends.
 ///
-/// The file is in the system's temporary folder: the log's own may not be there yet, and `TMPDIR` names another.
+/// The file has no name, so that even a crash deletes it. It is in the system's temporary folder: the log's own may not be
+/// there yet, and `TMPDIR` names another.
 fn keep(mut from: File, path: &Path) -> Result<File, Failure> {
     let folder = std::env::temp_dir();
-    let kept = nameless_file(&folder).and_then(|mut kept| {
+    let kept = tempfile::tempfile_in(&folder).and_then(|mut kept| {
         io::copy(&mut from, &mut kept)?;
         kept.rewind()?;
         Ok(kept)
@@ -92,9 +89,9 @@ fn keep(mut from: File, path: &Path) -> Result<File, Failure> {
 /// Begins to read, and imports the beginning into a throw-away log.
 async fn begin(
     from: impl Read + Send + 'static,
-    progress: &Arc<Progress>,
+    line: &Arc<AtomicUsize>,
 ) -> Result<(LogIdentity, impl Iterator<Item = Result<Recorded, Error>> + Send + 'static), Error> {
-    let (identity, mut events) = Exported::begin(Box::new(BufReader::new(from)), progress)?;
+    let (identity, mut events) = Exported::begin(Box::new(BufReader::new(from)), line)?;
     let first = events.next().transpose()?;
     let rehearsal = EventStore::on(Memory::new(Options::default()));
     rehearsal.import(identity.clone(), first.clone().into_iter().map(Ok)).await?;
@@ -105,7 +102,7 @@ fn name(path: &Path) -> String {
     if path == Path::new("-") { "standard input".into() } else { path.display().to_string() }
 }
 
-fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
+fn refusal(file: &Path, line: &AtomicUsize, error: Error) -> Failure {
     let hint = match &error {
         Error::ImportGap { .. } => {
             "this looks like the export of one plan: `crewlog export` without a plan writes the whole log"
@@ -120,42 +117,25 @@ fn refusal(file: &Path, progress: &Progress, error: Error) -> Failure {
     let name = name(file);
     let place = match &error {
         Error::OtherLog { .. } | Error::NewerFormat { .. } => name,
-        _ => format!("{name}, line {}", progress.line()),
+        _ => format!("{name}, line {}", line.load(Relaxed)),
     };
     Failure::new(Failure::from(error.clone()).code, format!("{place}: {error}; nothing was imported")).hint(hint)
 }
 
 /// An export after its header.
 pub struct Exported {
-    values: StreamDeserializer<'static, IoRead<Bounded>, Box<RawValue>>,
-    progress: Arc<Progress>,
+    from: Box<dyn BufRead + Send>,
+    n_line_ends: usize,
+    /// The line in which the last value began, for error messages after the reader was given away.
+    line: Arc<AtomicUsize>,
     head: Position,
     n_events: i64,
 }
 
-/// The place of the reader in a file, for error messages after the reader was given away.
-#[derive(Default)]
-pub struct Progress {
-    n_line_ends: AtomicUsize,
-    /// Bytes that the current value may still have; white space before it does not count.
-    n_left: AtomicUsize,
-    /// The line in which the current value began.
-    line: AtomicUsize,
-}
-
-impl Progress {
-    /// The line in which the last value began; 1 before the first.
-    fn line(&self) -> usize {
-        self.line.load(Relaxed).max(1)
-    }
-}
-
 impl Exported {
     /// Reads the header: which log it is, and the reader of its events.
-    pub fn begin(from: Box<dyn Read + Send>, progress: &Arc<Progress>) -> Result<(LogIdentity, Self), Error> {
-        let bounded = Bounded { from, progress: Arc::clone(progress) };
-        let values = Deserializer::from_reader(bounded).into_iter();
-        let mut exported = Self { values, progress: Arc::clone(progress), head: Position(0), n_events: 0 };
+    pub fn begin(from: Box<dyn BufRead + Send>, line: &Arc<AtomicUsize>) -> Result<(LogIdentity, Self), Error> {
+        let mut exported = Self { from, n_line_ends: 0, line: Arc::clone(line), head: Position(0), n_events: 0 };
         let header = exported.value().unwrap_or_else(|| Err(invalid("it is empty")))?;
         let no_header = |error| invalid(format!("it does not begin with the header of an export: {error}"));
         let header: ExportHeader = exported.parsed(&header).map_err(no_header)?;
@@ -171,18 +151,44 @@ impl Exported {
         Ok((LogIdentity { id, format: header.format, created_at }, exported))
     }
 
+    /// The next value; `None` at the end. One that is too long to be an event is refused before it fills memory.
     fn value(&mut self) -> Option<Result<Box<RawValue>, Error>> {
-        self.progress.n_left.store(VALUE_BYTES_MAX, Relaxed);
-        let value = self.values.next()?;
-        Some(value.map_err(|error| {
-            invalid(if error.is_eof() { "it ends in the middle of a value".to_owned() } else { without_place(&error) })
-        }))
+        match self.skip_space() {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(invalid(error.to_string()))),
+        }
+        self.line.store(self.n_line_ends + 1, Relaxed);
+        let mut bounded = (&mut self.from).take(VALUE_BYTES_MAX as u64);
+        let value = Box::<RawValue>::deserialize(&mut Deserializer::from_reader(&mut bounded));
+        Some(match value {
+            Ok(value) => {
+                self.n_line_ends += n_line_ends(value.get().as_bytes());
+                Ok(value)
+            }
+            Err(error) if !error.is_eof() => Err(invalid(without_place(&error))),
+            Err(_) if bounded.limit() > 0 => Err(invalid("it ends in the middle of a value")),
+            Err(_) => Err(invalid(format!("a value exceeds the limit of {VALUE_BYTES_MAX} bytes for an event"))),
+        })
+    }
+
+    /// Reads the white space before a value; false if the export ends there.
+    fn skip_space(&mut self) -> io::Result<bool> {
+        loop {
+            let bytes = self.from.fill_buf()?;
+            let n_space = bytes.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
+            let (is_end, is_value) = (bytes.is_empty(), n_space < bytes.len());
+            self.n_line_ends += n_line_ends(&bytes[..n_space]);
+            self.from.consume(n_space);
+            if is_end || is_value {
+                return Ok(is_value);
+            }
+        }
     }
 
     fn parsed<'a, T: Deserialize<'a>>(&self, value: &'a RawValue) -> Result<T, String> {
         serde_json::from_str(value.get()).map_err(|error| {
-            let line = self.progress.line() + error.line().saturating_sub(1);
-            self.progress.line.store(line, Relaxed);
+            self.line.fetch_add(error.line().saturating_sub(1), Relaxed);
             without_place(&error)
         })
     }
@@ -248,46 +254,10 @@ fn uuid(key: &str, text: &str) -> Result<Uuid, Error> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, Error> {
-    let parsed = text.strip_suffix('Z').and_then(|text| text.parse::<DateTime>().ok());
-    let micros = parsed.and_then(|moment| i64::try_from(moment.duration_since(EPOCH).as_micros()).ok());
-    let moment = micros.map(Timestamp).filter(|moment| rfc3339(*moment) == text);
-    moment.ok_or_else(|| invalid(format!("created_at is {text:?}, not RFC 3339 in UTC with six digits of a second")))
+    moment_of(text)
+        .ok_or_else(|| invalid(format!("created_at is {text:?}, not RFC 3339 in UTC with six digits of a second")))
 }
 
-/// Counts the bytes read, and refuses a value that is too long to be an event.
-struct Bounded {
-    from: Box<dyn Read + Send>,
-    progress: Arc<Progress>,
-}
-
-impl Read for Bounded {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let Progress { n_line_ends, n_left, line } = &*self.progress;
-        if n_left.load(Relaxed) == 0 && !into.is_empty() {
-            return Err(io::Error::other(format!("a value exceeds the limit of {VALUE_BYTES_MAX} bytes for an event")));
-        }
-        let n_wanted = into.len().min(n_left.load(Relaxed));
-        let n_read = self.from.read(&mut into[..n_wanted])?;
-        for byte in &into[..n_read] {
-            let has_begun = n_left.load(Relaxed) < VALUE_BYTES_MAX;
-            if has_begun || !byte.is_ascii_whitespace() {
-                n_left.store(n_left.load(Relaxed) - 1, Relaxed);
-                if !has_begun {
-                    line.store(n_line_ends.load(Relaxed) + 1, Relaxed);
-                }
-            }
-            if *byte == b'\n' {
-                n_line_ends.store(n_line_ends.load(Relaxed) + 1, Relaxed);
-            }
-        }
-        Ok(n_read)
-    }
-}
-
-/// An empty private file that is deleted when its process ends, even by a crash.
-fn nameless_file(folder: &Path) -> io::Result<File> {
-    let path = folder.join(format!("crewlog-{}", crewlog_mq::new_event_id()));
-    let file = File::options().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
+fn n_line_ends(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte == b'\n').count()
 }

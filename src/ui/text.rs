@@ -11,7 +11,7 @@ use jiff::civil::{DateTime, date};
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
-pub const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
+const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 /// Characters of a default answer in a line.
 const DEFAULT_CHARS_MAX: usize = 60;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -142,9 +142,9 @@ pub fn ago(moment: Timestamp, now: Timestamp) -> String {
 
 /// The moment that [`rfc3339`] wrote.
 pub fn moment_of(text: &str) -> Option<Timestamp> {
-    let moment: DateTime =
-        text.strip_suffix('Z').filter(|text| text.len() == "1970-01-01T00:00:00.000000".len())?.parse().ok()?;
-    Some(Timestamp(i64::try_from(moment.duration_since(EPOCH).as_micros()).ok()?))
+    let moment: DateTime = text.strip_suffix('Z')?.parse().ok()?;
+    let moment = Timestamp(i64::try_from(moment.duration_since(EPOCH).as_micros()).ok()?);
+    (rfc3339(moment) == text).then_some(moment)
 }
 
 /// A time that [`rfc3339`] wrote, on the reader's clock; another text as it is.
