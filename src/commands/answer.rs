@@ -45,7 +45,7 @@ async fn answer_plan(session: &Session, answer: Answer) -> Result<Code, Failure>
     let Address { plan, part } = answer.question;
     let text = answer.text;
     if answer.note.is_some() {
-        return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
+        return Err(two_texts());
     }
     if text.trim().is_empty() {
         return Err(Failure::user("the answer is empty").hint("say something, since an answer is final"));
@@ -65,7 +65,9 @@ fn number_of(question: &Address) -> Option<u64> {
 }
 
 /// The refusal of an answer in several arguments.
-const TWO_TEXTS: &str = "the answer is one text, and two were given";
+fn two_texts() -> Failure {
+    Failure::user("the answer is one text, and two were given").hint("put the answer in quotes")
+}
 
 /// `answer` of an agent's question: allow or deny for a permission.
 async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<Code, Failure> {
@@ -84,7 +86,7 @@ async fn answer_agent(session: &Session, number: u64, answer: Answer) -> Result<
         }
         // A closed question is refused below.
         (false, _) if note.is_some() && wanted.is_some() => {
-            return Err(Failure::user(TWO_TEXTS).hint("put the answer in quotes"));
+            return Err(two_texts());
         }
         (false, _) => (text, None),
     };

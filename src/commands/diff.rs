@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Display, Formatter};
 use std::io::Write;
+use std::mem::take;
 
 use clap::Args;
 use crewlog_executors::history::History;
@@ -19,7 +20,7 @@ use serde_json::{Value, json};
 use crate::cli::typed::PlanAt;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, duration, one_line, visible};
+use crate::ui::text::{count, duration, millis, one_line, visible};
 use crate::views::at::{Point, position_of};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::load_view;
@@ -138,12 +139,12 @@ impl Outcome {
             let held = held.map(|task| (task, side.view.times(task).claimed_at)).collect::<Vec<_>>();
             side.view.apply(&recorded)?;
             for (_, claimed_at) in held.into_iter().filter(|(task, _)| side.view.holder(*task).is_none()) {
-                side.work_ms += claimed_at.max(moment).map_or(0, |since| ms(now, since));
+                side.work_ms += claimed_at.max(moment).map_or(0, |since| millis(now.since(since)));
             }
         }
         side.status = lifecycle::of_log("", &side.view).as_str();
         let took = last_at.zip(began_at).filter(|_| side.view.state().phase.is_ended());
-        side.duration_ms = took.map(|(last, began)| ms(last, began));
+        side.duration_ms = took.map(|(last, began)| millis(last.since(began)));
         Ok(side)
     }
 
@@ -155,22 +156,11 @@ impl Outcome {
         if let Event::TaskStatusUpdated { task_id, status, error: Some(_), .. } = event {
             // A failure about which a person was asked was counted when the task stopped running.
             let ran = self.view.state().task(*task_id).is_some_and(|task| task.status == TaskStatus::Running);
-            let has_failed = match status {
-                TaskStatus::Cancelled | TaskStatus::Skipped => false,
-                TaskStatus::TimedOut => true,
-                TaskStatus::Planned
-                | TaskStatus::Running
-                | TaskStatus::NeedsClarification
-                | TaskStatus::Completed
-                | TaskStatus::Failed => ran,
-            };
+            let is_ended_by_choice = matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped);
+            let has_failed = *status == TaskStatus::TimedOut || (ran && !is_ended_by_choice);
             self.failures += u32::from(has_failed);
         }
     }
-}
-
-fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
-    u64::try_from(later.since(earlier).as_millis()).unwrap_or(u64::MAX)
 }
 
 pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result<Code, Failure> {
@@ -262,9 +252,11 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
     }
     let states = States::of("", view, &Observed::default());
     let is_shown = |task| tasks.is_none_or(|tasks| tasks.contains(&task));
-    let mut shown = json!(PlanShown::of_tasks("", Position(0), view, &states, is_shown));
-    let (tasks, questions) = (shown["tasks"].take(), shown["questions"].take());
-    for (of, item) in [("plan", shown)].into_iter().chain(items("task", tasks)).chain(items("question", questions)) {
+    let mut shown = PlanShown::of_tasks("", Position(0), view, &states, is_shown);
+    let (tasks, questions) = (take(&mut shown.tasks), take(&mut shown.questions));
+    let tasks = tasks.iter().map(|task| ("task", json!(task)));
+    let questions = questions.iter().map(|question| ("question", json!(question)));
+    for (of, item) in [("plan", json!(shown))].into_iter().chain(tasks).chain(questions) {
         let Value::Object(fields) = item else { continue };
         let name = fields.get("id").and_then(Value::as_str).map(str::to_owned);
         let fields =
@@ -272,11 +264,6 @@ fn facts(view: &PlanView, tasks: Option<&BTreeSet<TaskId>>) -> Facts {
         facts.extend(fields.map(|(field, value)| ((of, name.clone(), field), value)));
     }
     facts
-}
-
-fn items(of: &'static str, items: Value) -> impl Iterator<Item = (&'static str, Value)> {
-    let items = if let Value::Array(items) = items { items } else { Vec::new() };
-    items.into_iter().map(move |item| (of, item))
 }
 
 fn is_nothing(value: &Value) -> bool {

@@ -16,12 +16,11 @@ use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{duration, one_line, visible};
-use crate::views::at::{Point, view_at};
+use crate::views::at::view_at;
 use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::{print_view, took};
-use crate::views::views;
-use crate::views::{ForkJson, Prompt, prompt_of_attempt};
+use crate::views::{ForkJson, Prompt, prompt_of_attempt, views};
 
 #[derive(Debug, Args)]
 pub struct Show {
@@ -67,10 +66,9 @@ async fn show_part(
     part: &str,
     at: Option<&At>,
 ) -> Result<Code, Failure> {
-    let is_past = at.is_some();
-    let (Point { at, .. }, view) = view_at(session, store, plan, at).await?;
-    let as_of = views(session).await?.as_of(is_past.then_some(at)).await?;
-    let now = as_of.now;
+    let (point, view) = view_at(session, store, plan, at).await?;
+    let as_of = views(session).await?.as_of(at.map(|_| point.at)).await?;
+    let (at, now) = (point.at, as_of.now);
     let shown = as_of.plan(plan).await?;
     let question = shown.questions.iter().find(|question| question.id == part);
     let Some(task) = view.state().task_named(part).filter(|_| question.is_none()) else {
@@ -109,12 +107,9 @@ async fn show_prompt(
     let view = load_view(store, plan, Range::default()).await?;
     let found = view.state().task_named(task).ok_or_else(|| no_task(session, plan, view.state(), task))?;
     let (task, name, attempt) = (found.plan.id, found.plan.name(), attempt.unwrap_or(found.attempts));
-    let Some(Prompt { at, rendered, recorded }) =
-        prompt_of_attempt(store, plan, task, attempt, Range::default()).await?
-    else {
-        let message = format!("task {name} has no attempt {attempt}");
-        return Err(Failure::new(Code::Nothing, message));
-    };
+    let prompt = prompt_of_attempt(store, plan, task, attempt, Range::default()).await?;
+    let no_attempt = || Failure::new(Code::Nothing, format!("task {name} has no attempt {attempt}"));
+    let Prompt { at, rendered, recorded } = prompt.ok_or_else(no_attempt)?;
     let digest = digest(&rendered);
     match &recorded {
         None => session.say("note: no agent has started with this prompt yet"),
@@ -133,14 +128,12 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
-    let is_past = at.is_some();
     let (point, view) = view_at(session, store, plan, at).await?;
-    let as_of = views(session).await?.as_of(is_past.then_some(point.at)).await?;
-    let now = as_of.now;
+    let as_of = views(session).await?.as_of(at.map(|_| point.at)).await?;
     let (shown, states) = (as_of.plan(plan).await?, as_of.states(plan).await?);
     let waiting = if session.output == Output::Text { as_of.waits(session, plan).await? } else { Vec::new() };
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, point, now, &view, &states)?;
+        print_view(&mut *to, plan, point, as_of.now, &view, &states)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }
