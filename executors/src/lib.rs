@@ -3,8 +3,9 @@
 //! A [`worker`] follows the dispatched tasks, claims each by an append that only one worker can win, lets an executor
 //! act, and appends how the task ended. The [`roster`] picks the executor: the [`shell`] for a task with a command, a
 //! configured [`agent`] for one without; people do the rest. The planner's host ([`planning`]) follows these events and
-//! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included, and [`verify`] repeats its decisions. [`reacting`] hosts the
-//! processes that follow all plans. They exchange data only through the log and leave all decisions to the planner.
+//! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included; [`verify`] repeats its
+//! decisions, and [`divergence`] compares two that share a beginning. [`reacting`] hosts the processes that follow all
+//! plans. They exchange data only through the log and leave all decisions to the planner.
 
 pub mod agent;
 pub mod agents;
@@ -12,6 +13,7 @@ pub mod attachments;
 mod backoff;
 pub mod claiming;
 pub mod crew;
+pub mod divergence;
 pub mod history;
 pub mod human;
 #[cfg(feature = "sealing")]

@@ -1,9 +1,13 @@
 //! Opens, reads and commands a plan on the log, with retries.
 
+use std::collections::BTreeSet;
+
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Recorded, Runner};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Command};
+use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
+use serde_json::Value;
 
 use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
@@ -29,6 +33,22 @@ pub fn plan_of(recorded: &Recorded) -> Option<&str> {
         event::STREAM => Some(&recorded.aggregate_id),
         claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
         _another_stream => None,
+    }
+}
+
+/// The tasks that an event can change; `None` means all.
+pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
+    if recorded.stream_id != event::STREAM {
+        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
+        return Some(task.map(|(_, task)| task).into_iter().collect());
+    }
+    match recorded.event_type.as_str() {
+        "TasksPlanned" | "TasksAmended" | "PlanForked" => None,
+        _of_named_tasks => {
+            let data: Value = serde_json::from_str(&recorded.data).unwrap_or_default();
+            let many = data["task_ids"].as_array().into_iter().flatten();
+            Some(many.chain([&data["task_id"]]).filter_map(Value::as_u64).map(TaskId).collect())
+        }
     }
 }
 

@@ -7,24 +7,24 @@ use std::io::Write;
 use std::mem::take;
 
 use clap::Args;
-use crewlog_executors::history::History;
-use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Timestamp};
-use crewlog_planner::event::{self, Event, TaskStatus, Usage, money, plan_tag};
-use crewlog_planner::lifecycle::{self, Observed, States};
+use crewlog_executors::divergence::{Divergence, Parted};
+use crewlog_executors::plans::tasks_of;
+use crewlog_mq::{Error, EventStore, Position, Range, Recorded};
+use crewlog_planner::event::{Usage, money};
+use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
-use futures::TryStreamExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::cli::typed::PlanAt;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{count, duration, millis, one_line, visible};
+use crate::ui::text::{count, duration, one_line, visible};
+use crate::views::PlanShown;
 use crate::views::at::{Point, position_of};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::load_view;
-use crate::views::{PlanShown, tasks_of};
 
 #[derive(Debug, Args)]
 pub struct Diff {
@@ -85,82 +85,11 @@ pub async fn diff(session: &Session, before: &PlanAt, after: &PlanAt) -> Result<
     })
 }
 
-pub fn print_changes(mut to: impl Write, changes: &[Change]) -> std::io::Result<()> {
+fn print_changes(mut to: impl Write, changes: &[Change]) -> std::io::Result<()> {
     if changes.is_empty() {
         return writeln!(to, "no difference");
     }
     in_short(changes).try_for_each(|change| writeln!(to, "{}", visible(&change.to_string())))
-}
-
-/// A plan and its history after the point at which it parts from the other.
-#[derive(Serialize)]
-struct Outcome {
-    plan: String,
-    status: &'static str,
-    /// From the point, or from the creation of a fork, to the end of the plan; unset before the end.
-    duration_ms: Option<u64>,
-    /// The total time its tasks were held, without the time between claims.
-    work_ms: u64,
-    /// The failures and time-outs of its tasks; a successful retry does not reduce the count.
-    failures: u32,
-    usage: Usage,
-    #[serde(skip)]
-    view: PlanView,
-}
-
-impl Outcome {
-    /// Reads a history that parts from another after `at`.
-    async fn load(
-        store: &EventStore,
-        history: &History,
-        plan: String,
-        at: Position,
-        moment: Option<Timestamp>,
-    ) -> Result<Self, Failure> {
-        let (usage, view) = (Usage::default(), PlanView::default());
-        let mut side = Self { plan, status: "", duration_ms: None, work_ms: 0, failures: 0, usage, view };
-        // A fork may be made long after the point: nothing of it was under way before.
-        let (mut began_at, mut last_at) = (moment, None);
-        let mut records = std::pin::pin!(history.records(store, &Query::all(), Range::default()));
-        while let Some(recorded) = records.try_next().await? {
-            if recorded.position <= at {
-                side.view.apply(&recorded)?;
-                continue;
-            }
-            let now = recorded.created_at;
-            if recorded.stream_id == event::STREAM {
-                side.count(&recorded.decode()?);
-                if last_at.replace(now).is_none() && recorded.event_type == "PlanForked" {
-                    began_at = Some(now);
-                }
-            }
-            let tasks = tasks_of(&recorded).unwrap_or_default();
-            let held = tasks.into_iter().filter(|task| side.view.holder(*task).is_some());
-            let held = held.map(|task| (task, side.view.times(task).claimed_at)).collect::<Vec<_>>();
-            side.view.apply(&recorded)?;
-            for (_, claimed_at) in held.into_iter().filter(|(task, _)| side.view.holder(*task).is_none()) {
-                side.work_ms += claimed_at.max(moment).map_or(0, |since| millis(now.since(since)));
-            }
-        }
-        side.status = lifecycle::of_log("", &side.view).as_str();
-        let took = last_at.zip(began_at).filter(|_| side.view.state().phase.is_ended());
-        side.duration_ms = took.map(|(last, began)| millis(last.since(began)));
-        Ok(side)
-    }
-
-    /// Counts usage and failures, before the view has the event.
-    fn count(&mut self, event: &Event) {
-        if let Event::UsageRecorded { usage, .. } = event {
-            self.usage.add(usage);
-        }
-        if let Event::TaskStatusUpdated { task_id, status, error: Some(_), .. } = event {
-            // A failure about which a person was asked was counted when the task stopped running.
-            let ran = self.view.state().task(*task_id).is_some_and(|task| task.status == TaskStatus::Running);
-            let is_ended_by_choice = matches!(status, TaskStatus::Cancelled | TaskStatus::Skipped);
-            let has_failed = *status == TaskStatus::TimedOut || (ran && !is_ended_by_choice);
-            self.failures += u32::from(has_failed);
-        }
-    }
 }
 
 pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result<Code, Failure> {
@@ -170,35 +99,26 @@ pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result
     let store = session.place.open().await?;
     let one = find_plan(session, &store, &one.plan, Choice::Viewed).await?;
     let other = find_plan(session, &store, &other.plan, Choice::Viewed).await?;
-    let (of_one, of_other) = (History::of(&store, &one).await?, History::of(&store, &other).await?);
-    let (shared, at) = match of_one.shared_with(&of_other) {
-        Some((shared, Some(at))) => (shared.to_owned(), at),
-        Some((_, None)) => return Err(Failure::user("this is one plan: name two that share a history")),
-        None => {
-            let diff = session.command(&format!("diff {} {}", visible(&one), visible(&other)));
-            let message =
-                format!("{one} and {other} share no history: neither was forked from the other, or from one plan");
-            return Err(Failure::new(Code::Nothing, message).hint(format!("to compare any two plans: {diff}")));
-        }
+    if one == other {
+        return Err(Failure::user("this is one plan: name two that share a history"));
+    }
+    let Some(divergence) = Divergence::of(&store, &one, &other).await? else {
+        let diff = session.command(&format!("diff {} {}", visible(&one), visible(&other)));
+        let message =
+            format!("{one} and {other} share no history: neither was forked from the other, or from one plan");
+        return Err(Failure::new(Code::Nothing, message).hint(format!("to compare any two plans: {diff}")));
     };
-    let last = Range::up_to(at).backwards();
-    let last = store.read(&Query::tag(plan_tag(&shared)), last, 1).await?.events.into_iter().next();
-    let moment = last.as_ref().map(|last| last.created_at);
-    let (at, event_type) = last.map_or((at, String::new()), |last| (last.position, last.event_type));
-    let one = Outcome::load(&store, &of_one, one, at, moment).await?;
-    let other = Outcome::load(&store, &of_other, other, at, moment).await?;
+    let Divergence { parted: Parted { plan, at, event_type }, one, other } = &divergence;
     let changes = changes(&other.view, &one.view);
-    let json = json!({
-        "parted": { "plan": shared, "at": at, "event_type": event_type },
-        "one": one, "other": other, "changes": changes,
-    });
+    let mut json = json!(divergence);
+    json["changes"] = json!(changes);
     session.print(&json, |to| {
-        writeln!(to, "diverged after position {at} of {}, {}", visible(&shared), visible(&event_type))?;
-        for side in [&one, &other] {
+        writeln!(to, "diverged after position {at} of {}, {}", visible(plan), visible(event_type))?;
+        for side in [one, other] {
             let took = side.duration_ms.map_or_else(String::new, |took| format!("  in {}", duration(took)));
             let (worked, failures) = (duration(side.work_ms), count(side.failures as usize, "failure"));
             let rest = format!("{took}, worked on for {worked}, {failures}{}", used(&side.usage));
-            writeln!(to, "{}  {}{rest}", visible(&side.plan), side.status)?;
+            writeln!(to, "{}  {}{rest}", visible(&side.plan), side.status.as_str())?;
         }
         writeln!(to, "differences of {} from {}:", visible(&one.plan), visible(&other.plan))?;
         print_changes(to, &changes)

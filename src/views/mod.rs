@@ -40,4 +40,4 @@ pub use self::since::Since;
 pub use self::states::counts_of;
 pub use self::task_names::TaskNames;
 pub use self::timeline::{LaneBar, Timeline, of_executor};
-pub use self::track::{Counts, N_STATES, Track, tasks_of};
+pub use self::track::{Counts, N_STATES, Track};

@@ -1,16 +1,13 @@
 //! A plan as the views need it: its state, and the history of its tasks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crewlog_executors::crew::begins;
-use crewlog_executors::plans::plan_of;
+use crewlog_executors::plans::{plan_of, tasks_of};
 use crewlog_mq::{Error, Position, Recorded, Timestamp};
-use crewlog_planner::claim;
-use crewlog_planner::event;
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
-use serde_json::Value;
 
 use super::warm::{Fold, every_other};
 
@@ -134,21 +131,5 @@ impl Track {
     /// The first change of the counts.
     pub fn begins(&self) -> Option<Point> {
         self.counted.first().map(|(point, _)| *point)
-    }
-}
-
-/// The tasks that an event can change; `None` means all.
-pub fn tasks_of(recorded: &Recorded) -> Option<BTreeSet<TaskId>> {
-    if recorded.stream_id != event::STREAM {
-        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
-        return Some(task.map(|(_, task)| task).into_iter().collect());
-    }
-    match recorded.event_type.as_str() {
-        "TasksPlanned" | "TasksAmended" | "PlanForked" => None,
-        _of_named_tasks => {
-            let data: Value = serde_json::from_str(&recorded.data).unwrap_or_default();
-            let many = data["task_ids"].as_array().into_iter().flatten();
-            Some(many.chain([&data["task_id"]]).filter_map(Value::as_u64).map(TaskId).collect())
-        }
     }
 }

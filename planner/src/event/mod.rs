@@ -76,6 +76,11 @@ impl TaskStatus {
             Self::Completed | Self::Failed | Self::TimedOut | Self::Cancelled | Self::Skipped => true,
         }
     }
+
+    /// True if a task with the status `before` fails with it. It fails once, even if a person is asked what to do then.
+    pub fn is_failure_after(self, before: Self) -> bool {
+        self == Self::TimedOut || (before == Self::Running && !matches!(self, Self::Cancelled | Self::Skipped))
+    }
 }
 
 /// The outcome of a plan.
