@@ -11,6 +11,7 @@ pub mod agent;
 pub mod agents;
 pub mod attachments;
 mod backoff;
+pub mod checking;
 pub mod claiming;
 pub mod crew;
 pub mod divergence;

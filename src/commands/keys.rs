@@ -1,15 +1,15 @@
 //! `keys`: the operator's keys, and the keys of plans. Only destroying one appends: that it was destroyed.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use crewlog_executors::keys::{KeyReport, KeyState, Keys as KeyFiles, Rotated, make_operator_key};
-use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Query, Range, Recorded, TAGS_MAX};
-use crewlog_planner::event::{Event, plan_tag};
-use crewlog_planner::sealed::{KeyEvent, TAG};
+use crewlog_executors::keys::{
+    KeyReport, KeyState, Keys as KeyFiles, Rotated, asked_before, make_operator_key, plans_of, record_destroyed,
+};
+use crewlog_mq::{EventStore, Query, Range};
+use crewlog_planner::sealed::TAG;
 use crewlog_planner::state::Phase;
-use crewlog_planner::{event, model, sealed};
+use crewlog_planner::{model, sealed};
 use serde_json::json;
 
 use crate::consent::confirm;
@@ -19,7 +19,6 @@ use crate::ui::terminal::say;
 use crate::ui::text::{count, shell_word, visible};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries;
-use crate::views::queries::for_each;
 
 #[derive(Debug, Subcommand)]
 pub enum Keys {
@@ -42,9 +41,6 @@ pub enum Keys {
         to: PathBuf,
     },
 }
-
-/// The most forks that are named as destroyed with a plan.
-const PLANS_NAMED_MAX: usize = 100;
 
 pub async fn keys(session: &Session, keys: Keys) -> Result<Code, Failure> {
     match keys {
@@ -100,7 +96,7 @@ async fn destroy(session: &Session, typed: &str) -> Result<Code, Failure> {
     }
     confirm(session, "Destroy the key?", "nothing was destroyed")?;
     let is_new = keys.destroy(&key, &plan)?;
-    record(&store, &key, &plans, tags).await?;
+    record_destroyed(&store, &key, &plans, tags).await?;
     let did = if is_new { "destroyed" } else { "already destroyed:" };
     session.print_done(
         &format!("{did} the key of {}", plans.join(", ")),
@@ -129,19 +125,6 @@ async fn open_of(store: &EventStore, plans: &[String]) -> Vec<String> {
         }
     }
     open
-}
-
-/// Texts of this plan that are sealed with another key because a model was asked about them first.
-async fn asked_before(store: &EventStore, plan: &str, key: &str) -> Result<BTreeSet<String>, Failure> {
-    let first = store.read(&Query::aggregate(event::STREAM, plan), Range::default(), 1).await?.events.pop();
-    let request = match first.as_ref().map(Recorded::decode::<Event>).transpose()? {
-        Some(Event::TasksPlanned { origin, .. }) => origin.planned_by.filter(|by| by.starts_with("request:")),
-        Some(_) | None => None,
-    };
-    let Some(request) = request else { return Ok(BTreeSet::new()) };
-    let asked = store.read(&Query::stream(model::STREAM).and_tag(request), Range::default(), PLANS_NAMED_MAX).await?;
-    let elsewhere = |asked: &Recorded| sealed::key_of(&asked.tags).is_some_and(|other| other != key);
-    Ok(asked.events.into_iter().filter(elsewhere).map(|asked| asked.aggregate_id).collect())
 }
 
 struct Doomed {
@@ -181,42 +164,6 @@ async fn doomed(session: &Session, store: &EventStore, keys: &KeyFiles, typed: &
     let plans = plans_of(store, &key).await?;
     let plans = if plans.is_empty() { vec![session.clone()] } else { plans };
     Ok(Doomed { plan: session, tags: vec![format!("{TAG}{key}")], key, plans })
-}
-
-/// The plans that are sealed with a key, the first one first.
-async fn plans_of(store: &EventStore, key: &str) -> Result<Vec<String>, Failure> {
-    let mut plans = Vec::new();
-    let query = Query::stream(event::STREAM).and_tag(format!("{TAG}{key}")).of_types(["TasksPlanned", "PlanForked"]);
-    for_each(store, None, &query, Range::default(), |recorded| {
-        if plans.len() < PLANS_NAMED_MAX && !plans.contains(&recorded.aggregate_id) {
-            plans.push(recorded.aggregate_id.clone());
-        }
-        Ok(())
-    })
-    .await?;
-    Ok(plans)
-}
-
-/// Records that a key was destroyed, unless it is recorded already.
-async fn record(store: &EventStore, key: &str, plans: &[String], tags: Vec<String>) -> Result<(), Failure> {
-    let Some(session) = plans.first() else { return Ok(()) };
-    let known = store.load::<KeyEvent>(&Query::aggregate(sealed::STREAM, session), Range::default()).await?;
-    let is_known = known.iter().any(|envelope| match &envelope.event {
-        KeyEvent::KeyDestroyed { key: destroyed, .. } => destroyed == key,
-    });
-    if is_known {
-        return Ok(());
-    }
-    let mut tags = tags.into_iter().collect::<BTreeSet<_>>();
-    for plan in plans {
-        if tags.len() < TAGS_MAX {
-            tags.insert(plan_tag(plan));
-        }
-    }
-    let destroyed = KeyEvent::KeyDestroyed { key: key.to_owned(), plans: plans.to_vec() };
-    let destroyed = NewEvent::of(&destroyed, Cause::request().metadata())?.with_tags(tags);
-    store.append(Append::to(sealed::STREAM, session, Expected::Any, vec![destroyed])).await?;
-    Ok(())
 }
 
 async fn rotate(session: &Session, to: &Path) -> Result<Code, Failure> {

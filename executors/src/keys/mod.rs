@@ -6,6 +6,7 @@
 mod cipher;
 mod error;
 mod files;
+mod sessions;
 mod veil;
 
 use std::collections::{HashMap, HashSet};
@@ -18,6 +19,7 @@ use strum::IntoStaticStr;
 use uuid::Uuid;
 
 pub use self::error::KeyError;
+pub use self::sessions::{asked_before, plans_of, record_destroyed};
 
 use self::cipher::{OperatorKey, Secret, SessionKey};
 use self::files::{Files, KeyFile, Mark, Wrapped, fault};

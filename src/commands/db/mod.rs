@@ -1,14 +1,13 @@
 //! `db`: checks, copies and migrates the database of the log.
 
 mod backup;
-mod check;
 
 use clap::Subcommand;
-use crewlog_mq::KindStats;
+use crewlog_executors::checking;
+use crewlog_mq::{Checked, Finding, KindStats};
 use serde_json::json;
 
 pub use self::backup::{Backup, backup};
-pub use self::check::check;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, date_time, rfc3339, visible};
@@ -23,6 +22,28 @@ pub enum Db {
     Backup(Backup),
     /// Count the events of the log
     Info,
+}
+
+pub async fn check(session: &Session) -> Result<Code, Failure> {
+    let store = session.place.open().await?.as_stored();
+    let log = store.log().await?.id;
+    let checked = checking::check(&store).await?;
+    let Checked { n_events, findings, n_foreign_causes, foreign_causes, more: _ } = &checked;
+    let foreign = json!({ "count": n_foreign_causes, "positions": foreign_causes });
+    let found = json!({ "log": log, "events": n_events, "findings": findings, "foreign_causes": foreign });
+    session.print(&found, |to| {
+        if findings.is_empty() {
+            writeln!(to, "ok: {}, log {log}", count(*n_events, "event"))?;
+        }
+        if let Some(first) = foreign_causes.first() {
+            writeln!(to, "note: causes outside this log: {n_foreign_causes}, the first at position {first}")?;
+        }
+        findings.iter().try_for_each(|Finding { position, what }| {
+            let place = position.map_or("the log".to_owned(), |position| format!("position {position}"));
+            writeln!(to, "{place}: {}", visible(what))
+        })
+    })?;
+    Ok(if findings.is_empty() { Code::Done } else { Code::User })
 }
 
 pub async fn migrate(session: &Session) -> Result<Code, Failure> {
