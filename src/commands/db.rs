@@ -1,13 +1,15 @@
 //! `db`: checks, copies and migrates the database of the log.
 
-mod backup;
+use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use crewlog_executors::checking;
-use crewlog_mq::{Checked, Finding, KindStats};
+use crewlog_mq::{Checked, Error, EventStore, Finding, KindStats, Options, Query, Range, Stats};
+use futures::StreamExt;
 use serde_json::json;
+use tokio::runtime::Handle;
 
-pub use self::backup::{Backup, backup};
+use crate::commands::export::create_new;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{count, date_time, rfc3339, visible};
@@ -22,6 +24,12 @@ pub enum Db {
     Backup(Backup),
     /// Count the events of the log
     Info,
+}
+
+#[derive(Debug, Args)]
+pub struct Backup {
+    /// The file to make, a log that --store opens
+    pub file: PathBuf,
 }
 
 pub async fn check(session: &Session) -> Result<Code, Failure> {
@@ -75,4 +83,43 @@ pub async fn info(session: &Session) -> Result<Code, Failure> {
             writeln!(to, "{n_events:>10}  {} {}", visible(stream_id), visible(event_type))
         })
     })
+}
+
+pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
+    let from = session.place.open().await?.as_stored();
+    let Some(path) = file.to_str() else {
+        return Err(Failure::user(format!("{} is not a path in UTF-8", file.display())));
+    };
+    // Made here and now, so that of two who make it one is refused.
+    create_new(file)?;
+    match copy(&from, path).await {
+        Ok(stats) => {
+            let head = stats.head.0;
+            let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
+            session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))
+        }
+        Err(error) => {
+            for suffix in ["", "-wal", "-shm", "-lock", "-bell"] {
+                // The rest of it is useless; a failure to remove it does not change the error.
+                let _ = std::fs::remove_file(format!("{path}{suffix}"));
+            }
+            let failure = Failure::from(error);
+            Err(failure.hint(format!("no backup was made: {} was removed", file.display())))
+        }
+    }
+}
+
+/// A log in a new file with every event that the other has now.
+async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
+    // An absolute path is not read as a URL.
+    let path = std::path::absolute(path).map_or(path.into(), |path| path.to_string_lossy().into_owned());
+    let to = EventStore::open_with(&path, Options::default()).await?;
+    let (identity, head, runtime) = (from.log().await?, from.head().await?, Handle::current());
+    let mut events = from.records(&Query::all(), Range::up_to(head)).boxed();
+    // The import reads on a thread of its own.
+    to.import(identity, std::iter::from_fn(move || runtime.block_on(events.next()))).await?;
+    let stats = to.stats().await?;
+    // Now it is one file, which can be taken elsewhere.
+    to.close().await;
+    Ok(stats)
 }
