@@ -85,19 +85,28 @@ const NONE: &str = "no event of this log matches";
 
 pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> {
     let store = session.place.open().await?;
-    let query = query(&events.filter);
+    let query = query(events.filter);
     let plan = match &events.plan {
         Some(plan) => Some(find_plan(session, &store, plan, Choice::Viewed).await?),
         None => None,
     };
-    let mut events = events;
+    let mut range = Range {
+        after: Position(events.after),
+        up_to: events.up_to.map(Position),
+        since: events.since,
+        until: events.until,
+        backwards: events.reverse,
+    };
     if let Some(n) = events.last {
-        events.after = after_all_but(n, &store, plan.as_deref(), &query, range(&events)).await?;
+        let last = Range { backwards: true, ..range };
+        let records = records_of(&store, plan.as_deref(), &query, last).await?;
+        let first = std::pin::pin!(records.skip(n as usize - 1)).try_next().await?;
+        range.after = first.map_or(range.after, |first| Position(first.position.0 - 1));
     }
     if events.follow {
         let mut signals = Signals::new()?;
         return tokio::select! {
-            ended = follow(session, &store, plan.as_deref(), query, &events) => ended,
+            ended = follow(session, &store, plan.as_deref(), query, range) => ended,
             () = signals.next() => Ok(Code::Interrupted),
         };
     }
@@ -117,36 +126,11 @@ pub async fn events(session: &Session, events: Events) -> Result<Code, Failure> 
         }
         return printer.list.end(NONE);
     }
-    let mut records = records_of(&store, plan.as_deref(), &query, range(&events)).await?;
+    let mut records = records_of(&store, plan.as_deref(), &query, range).await?;
     while let Some(recorded) = records.try_next().await? {
         printer.print(&recorded).await?;
     }
     printer.list.end(NONE)
-}
-
-fn range(events: &Events) -> Range {
-    Range {
-        after: Position(events.after),
-        up_to: events.up_to.map(Position),
-        since: events.since,
-        until: events.until,
-        backwards: events.reverse,
-    }
-}
-
-/// The position after which the last `n` events of a range come.
-async fn after_all_but(
-    n: u32,
-    store: &EventStore,
-    plan: Option<&str>,
-    query: &Query,
-    range: Range,
-) -> Result<i64, Failure> {
-    let after = range.after.0;
-    let range = Range { backwards: true, ..range };
-    let records = records_of(store, plan, query, range).await?;
-    let first = std::pin::pin!(records.skip(n as usize - 1)).try_next().await?;
-    Ok(first.map_or(after, |first| first.position.0 - 1))
 }
 
 /// Prints the log and then new events, until the program is ended.
@@ -155,18 +139,17 @@ async fn follow(
     store: &EventStore,
     plan: Option<&str>,
     mut query: Query,
-    events: &Events,
+    Range { after, since, .. }: Range,
 ) -> Result<Code, Failure> {
     if let Output::Json = session.output {
         return Err(Failure::user("one JSON document has an end, and --follow has none").hint("take -o jsonl"));
     }
     // Both bounds hold: one is where the stream begins, the other is checked for each event.
-    let after = Position(events.after);
-    let start = events.since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
+    let start = since.filter(|_| after == Position(0)).map_or(Start::After(after), Start::At);
     let mut printer = EventPrinter::new(session, store);
     if let Some(plan) = plan {
         // Only a fork's own events are new; those of its parents are read once.
-        let shared = Range { after, since: events.since, ..Range::default() };
+        let shared = Range { after, since, ..Range::default() };
         let history = History::of(store, plan).await?;
         let mut records = std::pin::pin!(history.shared(store, &query, shared));
         while let Some(recorded) = records.try_next().await? {
@@ -178,7 +161,7 @@ async fn follow(
     let mut records = std::pin::pin!(store.follow(&query, start));
     while let Some(item) = records.next().await {
         match item {
-            Ok(recorded) if events.since.is_none_or(|since| recorded.created_at >= since) => {
+            Ok(recorded) if since.is_none_or(|since| recorded.created_at >= since) => {
                 printer.print(&recorded).await?;
                 printer.list.flush()?;
             }
@@ -192,37 +175,39 @@ async fn follow(
 }
 
 /// The query of the options: all of them must match.
-fn query(filter: &EventFilter) -> Query {
-    if let Some(query) = &filter.filter {
-        return query.clone();
-    }
+fn query(options: EventFilter) -> Query {
+    let EventFilter { stream, aggregate, event_type, tag, correlation, caused_by, id, filter } = options;
     let query = Query {
-        stream_id: filter.stream.clone().unwrap_or_default(),
-        aggregate_id: filter.aggregate.clone(),
-        tags: filter.tag.clone(),
-        event_id: filter.id,
-        correlation_id: filter.correlation,
-        causation_id: filter.caused_by,
+        stream_id: stream.unwrap_or_default(),
+        aggregate_id: aggregate,
+        tags: tag,
+        event_id: id,
+        correlation_id: correlation,
+        causation_id: caused_by,
         ..Query::default()
     };
-    if filter.event_type.is_empty() { query } else { query.of_types(filter.event_type.iter().map(String::as_str)) }
+    let query = if event_type.is_empty() { query } else { query.of_types(event_type.iter().map(String::as_str)) };
+    filter.unwrap_or(query)
 }
 
 /// Prints events; as text under the names of their tasks.
 struct EventPrinter<'a> {
     list: ListPrinter<'a>,
-    names: TaskNames,
-    is_text: bool,
+    /// For text only.
+    names: Option<TaskNames>,
 }
 
 impl<'a> EventPrinter<'a> {
     fn new(session: &'a Session, store: &EventStore) -> Self {
-        let is_text = session.output == Output::Text;
-        Self { list: ListPrinter::new(session, "\"events\""), names: TaskNames::on(store), is_text }
+        let names = (session.output == Output::Text).then(|| TaskNames::on(store));
+        Self { list: ListPrinter::new(session, "\"events\""), names }
     }
 
     async fn print(&mut self, recorded: &Recorded) -> Result<(), Failure> {
-        let subject = if self.is_text { self.names.subject(recorded).await? } else { String::new() };
+        let subject = match &mut self.names {
+            Some(names) => names.subject(recorded).await?,
+            None => String::new(),
+        };
         self.list.print(&EventJson::of(recorded)?, |to| print_text(to, recorded, &subject))
     }
 }

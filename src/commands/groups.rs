@@ -176,19 +176,16 @@ fn group_json(group: &GroupReport) -> Value {
 
 impl From<GroupError> for Failure {
     fn from(refusal: GroupError) -> Self {
+        let show = "`crewlog groups show NAME` lists its versions and parked events";
         let (code, hint) = match &refusal {
             GroupError::UnknownGroup { .. } => (Code::Nothing, "`crewlog groups ls` lists the groups"),
-            GroupError::UnknownVersion { .. } | GroupError::NotParked { .. } => {
-                (Code::Nothing, "`crewlog groups show NAME` lists its versions and parked events")
-            }
+            GroupError::UnknownVersion { .. } | GroupError::NotParked { .. } => (Code::Nothing, show),
             GroupError::DeclaredOtherwise { .. }
             | GroupError::VersionNotNew { .. }
             | GroupError::Retired { .. }
             | GroupError::InReplay { .. }
             | GroupError::TooManyParked { .. }
-            | GroupError::Invalid { .. } => {
-                (Code::User, "`crewlog groups show NAME` lists its versions and parked events")
-            }
+            | GroupError::Invalid { .. } => (Code::User, show),
         };
         Self::new(code, refusal.to_string()).hint(hint)
     }
