@@ -136,7 +136,7 @@ impl Exported {
     /// Reads the header: which log it is, and the reader of its events.
     pub fn begin(from: Box<dyn BufRead + Send>, line: &Arc<AtomicUsize>) -> Result<(LogIdentity, Self), Error> {
         let mut exported = Self { from, n_line_ends: 0, line: Arc::clone(line), head: Position(0), n_events: 0 };
-        let header = exported.value().unwrap_or_else(|| Err(invalid("it is empty")))?;
+        let header = exported.value()?.ok_or_else(|| invalid("it is empty"))?;
         let no_header = |error| invalid(format!("it does not begin with the header of an export: {error}"));
         let header: ExportHeader = exported.parsed(&header).map_err(no_header)?;
         if header.export != EXPORT {
@@ -152,24 +152,21 @@ impl Exported {
     }
 
     /// The next value; `None` at the end. One that is too long to be an event is refused before it fills memory.
-    fn value(&mut self) -> Option<Result<Box<RawValue>, Error>> {
-        match self.skip_space() {
-            Ok(true) => {}
-            Ok(false) => return None,
-            Err(error) => return Some(Err(invalid(error.to_string()))),
+    fn value(&mut self) -> Result<Option<Box<RawValue>>, Error> {
+        if !self.skip_space().map_err(|error| invalid(error.to_string()))? {
+            return Ok(None);
         }
         self.line.store(self.n_line_ends + 1, Relaxed);
         let mut bounded = (&mut self.from).take(VALUE_BYTES_MAX as u64);
-        let value = Box::<RawValue>::deserialize(&mut Deserializer::from_reader(&mut bounded));
-        Some(match value {
+        match Box::<RawValue>::deserialize(&mut Deserializer::from_reader(&mut bounded)) {
             Ok(value) => {
                 self.n_line_ends += n_line_ends(value.get().as_bytes());
-                Ok(value)
+                Ok(Some(value))
             }
             Err(error) if !error.is_eof() => Err(invalid(without_place(&error))),
             Err(_) if bounded.limit() > 0 => Err(invalid("it ends in the middle of a value")),
             Err(_) => Err(invalid(format!("a value exceeds the limit of {VALUE_BYTES_MAX} bytes for an event"))),
-        })
+        }
     }
 
     /// Reads the white space before a value; false if the export ends there.
@@ -193,9 +190,22 @@ impl Exported {
         })
     }
 
-    fn event(&self, value: &RawValue) -> Result<Recorded, Error> {
-        let event: EventJson<'_> = self.parsed(value).map_err(invalid)?;
-        Ok(Recorded {
+    fn event(&mut self) -> Result<Option<Recorded>, Error> {
+        let (n_events, head) = (self.n_events, self.head);
+        let value = match self.value()? {
+            Some(value) if n_events < head.0 => value,
+            Some(_) => {
+                return Err(invalid(format!("its header says that it ends at position {head}, and there is more")));
+            }
+            None if n_events < head.0 => {
+                let reason = "it was cut off, or is that of one plan";
+                return Err(invalid(format!("it ends after {n_events} of {head} events: {reason}")));
+            }
+            None => return Ok(None),
+        };
+        self.n_events += 1;
+        let event: EventJson<'_> = self.parsed(&value).map_err(invalid)?;
+        Ok(Some(Recorded {
             position: event.position,
             event_id: uuid("event_id", &event.event_id)?,
             stream_id: event.stream_id.into(),
@@ -208,7 +218,7 @@ impl Exported {
             tags: event.tags.into(),
             created_at: moment(&event.created_at)?,
             append_start: event.append_start.ok_or_else(|| invalid("missing field `append_start`"))?,
-        })
+        }))
     }
 }
 
@@ -216,23 +226,7 @@ impl Iterator for Exported {
     type Item = Result<Recorded, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (n_events, head) = (self.n_events, self.head);
-        match self.value() {
-            Some(Err(error)) => Some(Err(error)),
-            Some(Ok(_)) if n_events == head.0 => {
-                Some(Err(invalid(format!("its header says that it ends at position {head}, and there is more"))))
-            }
-            Some(Ok(value)) => {
-                self.n_events += 1;
-                Some(self.event(&value))
-            }
-            None if n_events == head.0 => None,
-            None => {
-                let reason =
-                    format!("it ends after {n_events} of {head} events: it was cut off, or is that of one plan");
-                Some(Err(invalid(reason)))
-            }
-        }
+        self.event().transpose()
     }
 }
 

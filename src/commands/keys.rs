@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use crewlog_executors::keys::{
-    KeyReport, KeyState, Keys as KeyFiles, Rotated, asked_before, make_operator_key, plans_of, record_destroyed,
+    KeyReport, Keys as KeyFiles, Rotated, asked_before, make_operator_key, plans_of, record_destroyed,
 };
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::sealed::TAG;
@@ -80,9 +80,7 @@ async fn list(session: &Session) -> Result<Code, Failure> {
         &reports,
         |report| report,
         |to, KeyReport { name, session, state, .. }| {
-            let operator =
-                if let KeyState::Wrapped(key) = state { format!(" under operator key {key}") } else { String::new() };
-            writeln!(to, "{:<width$}  {name}  {}{}", visible(session), <&str>::from(state), visible(&operator))
+            writeln!(to, "{:<width$}  {name}  {}", visible(session), visible(&state.to_string()))
         },
     )
 }

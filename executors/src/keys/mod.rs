@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_mq::Position;
 use serde::Serialize;
-use strum::IntoStaticStr;
 use uuid::Uuid;
 
 pub use self::error::KeyError;
@@ -107,13 +106,14 @@ pub struct KeyReport {
 }
 
 /// The state of a session's key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, IntoStaticStr)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, strum::Display)]
 #[serde(tag = "state", content = "operator", rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum KeyState {
     /// It opens with the given operator's key.
     Ready,
     /// It is wrapped under the operator's key with this fingerprint, which was not given.
+    #[strum(to_string = "wrapped under operator key {0}")]
     Wrapped(String),
     /// It is destroyed.
     Destroyed,
