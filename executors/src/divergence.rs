@@ -1,4 +1,4 @@
-//! Compares how two plans with a common history went on after they diverged.
+//! Compares two plans after the point where their common history ends.
 
 use std::pin::pin;
 

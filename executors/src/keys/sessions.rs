@@ -1,4 +1,4 @@
-//! What the log says about a session's key: the plans that are sealed with it, and whether it was destroyed.
+//! The plans of the log that are sealed with a session's key, and the record that the key was destroyed.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
