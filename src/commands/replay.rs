@@ -1,7 +1,7 @@
 //! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
 
 use std::collections::HashMap;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 
 use clap::Args;
 use crewlog_executors::verify::{Verification, verify};
@@ -21,7 +21,6 @@ use crate::cli::sealing::KeyPlace;
 use crate::cli::typed::At;
 use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::print_line;
 use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, moment_of, one_line, rfc3339, utc, visible};
 use crate::views::at::{Point, position_of};
@@ -100,12 +99,17 @@ pub async fn replay(session: &Session, replay: &Replay) -> Result<Code, Failure>
         let failure = Failure::new(Code::Nothing, format!("{plan} has no event from position {from} to {to}"));
         return Err(failure.hint(session.command_on("events", &plan)));
     }
-    Stepper { session, plan, place: places.start, places, steps }.run()
+    // The steps of a person are no document: each has a line.
+    let mut session = session.clone();
+    session.output = if session.output == Output::Text { Output::Text } else { Output::Jsonl };
+    let printer = ListPrinter::new(&session, "");
+    Stepper { is_interactive: session.terminal.is_interactive, printer, plan, place: places.start, places, steps }.run()
 }
 
 /// A replay driven by orders.
 struct Stepper<'a> {
-    session: &'a Session,
+    is_interactive: bool,
+    printer: ListPrinter<'a>,
     plan: String,
     steps: Steps,
     /// The events that can be shown.
@@ -115,17 +119,15 @@ struct Stepper<'a> {
 
 impl Stepper<'_> {
     fn run(mut self) -> Result<Code, Failure> {
-        let is_interactive = self.session.terminal.is_interactive;
-        if is_interactive {
+        if self.is_interactive {
             say(&format!("{}; h lists the orders", count(self.places.len(), "event")));
         }
         self.show_step(self.place)?;
         loop {
-            if is_interactive {
+            if self.is_interactive {
                 prompt(&format!("{}> ", self.steps.events[self.place].position));
             }
-            let line = read_line();
-            let line = line.map_err(Failure::input)?;
+            let line = read_line().map_err(Failure::input)?;
             match line.as_deref().map(Order::parse) {
                 None | Some(Ok(Order::Quit)) => return Ok(Code::Done),
                 Some(Ok(order)) => self.obey(order)?,
@@ -161,7 +163,7 @@ impl Stepper<'_> {
                 }
                 Some(found.copied().unwrap_or(here))
             }
-            Order::Show => return self.show_plan().map_err(Failure::output),
+            Order::Show => return self.show_plan(),
             Order::Help => {
                 say(HELP);
                 return Ok(());
@@ -182,26 +184,19 @@ impl Stepper<'_> {
     }
 
     fn show_step(&mut self, place: usize) -> Result<(), Failure> {
-        let mut stdout = BufWriter::new(io::stdout().lock());
         let step = self.steps.step(place)?;
-        let printed = match self.session.output {
-            Output::Text => step.print(&mut stdout),
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &step),
-        };
         self.place = place;
-        printed.and_then(|()| stdout.flush()).map_err(Failure::output)
+        self.printer.print(&step, |to| step.print(to))?;
+        self.printer.flush()
     }
 
-    fn show_plan(&self) -> io::Result<()> {
-        let mut stdout = BufWriter::new(io::stdout().lock());
+    fn show_plan(&mut self) -> Result<(), Failure> {
         let Recorded { position: at, created_at, .. } = self.steps.events[self.place];
-        let view = &self.steps.view;
-        let states = States::of(&self.plan, view, &Observed::default());
-        match self.session.output {
-            Output::Text => print_view(&mut stdout, &self.plan, Point { asked: at, at }, created_at, view, &states)?,
-            Output::Json | Output::Jsonl => print_line(&mut stdout, &PlanShown::of(&self.plan, at, view, &states))?,
-        }
-        stdout.flush()
+        let (plan, view, point) = (&self.plan, &self.steps.view, Point { asked: at, at });
+        let states = States::of(plan, view, &Observed::default());
+        let json = PlanShown::of(plan, at, view, &states);
+        self.printer.print(&json, |to| print_view(to, plan, point, created_at, view, &states))?;
+        self.printer.flush()
     }
 }
 
