@@ -445,3 +445,6 @@ fn print_verification(mut to: impl Write, verification: &Verification, keys: &Ke
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
