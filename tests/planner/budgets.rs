@@ -125,6 +125,76 @@ fn a_run_that_did_not_start_leaves_the_average_unknown() {
 }
 
 #[test]
+fn a_withdrawn_run_counts_in_the_average_if_its_usage_is_known() {
+    let config = PlannerConfig { parallelism: 4, ..of_tokens(1_500) };
+    check_with(
+        config,
+        "In parallel:\n- Wash\n- Paint\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 withdrawn
+        1 Planned:
+        dispatched 1#2
+        > 1 used 300
+        1#2 used 300 and 0 tokens
+        > 1 withdrawn
+        1 Planned:
+        dispatched 1#3
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn usage_that_is_reported_again_counts_once() {
+    check_with(
+        of_tokens(1_000),
+        "In parallel:\n- Wash\n- Paint\n",
+        "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 used 600
+        1#1 used 600 and 0 tokens
+        > 1 used 600
+        (nothing)
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        ",
+    );
+}
+
+#[test]
+fn a_sub_plan_says_nothing_about_the_usage_of_a_task() {
+    let delegate = |tasks: &mut [TaskPlan]| {
+        tasks[0].sub_plan = Some(SubPlan { text: "Build".into(), agent: None, request: None });
+    };
+    check_changed(
+        PlannerConfig { parallelism: 4, ..of_tokens(1_000) },
+        "In parallel:\n- Build\n- Wash\n- Paint\n",
+        delegate,
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1, which may use 1000 tokens
+        > 1 used 100
+        1#1 used 100 and 0 tokens
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 used 200
+        2#1 used 200 and 0 tokens
+        > 2 done
+        2 Completed:
+        dispatched 3#1
+        ",
+    );
+}
+
+#[test]
 fn commands_start_even_after_the_token_budget_is_used_up() {
     check_changed(
         of_tokens(50),

@@ -1,7 +1,7 @@
 //! Deadlines of plans, tasks and questions. A `tick` sets the time, in milliseconds.
 
 use crewlog_mq::{Handler, Timestamp};
-use crewlog_planner::event::{Command, PlannerConfig, Timer};
+use crewlog_planner::event::{Command, Event, PlannerConfig, Setting, Timer};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, TaskPlan};
 use crewlog_planner::planner::Planner;
 
@@ -233,6 +233,22 @@ fn the_next_timer_and_unset_timers_are_reported() {
     assert_eq!(planner.state().next_timer(), Some((Some(Timestamp(1_000_005)), Timer::Plan)));
     planner.process(Command::Cancel { task: None, reason: "no".into() }).unwrap();
     assert_eq!(planner.state().next_timer(), None);
+}
+
+#[test]
+fn a_timer_fires_only_with_the_time_that_it_is_set_to() {
+    let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
+    let mut planner = Planner::default();
+    let mut order = |command| planner.process(command).unwrap();
+    order(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false });
+    order(Command::SetTimers { now: Timestamp(0) });
+    order(Command::Configure { changes: vec![Setting::DeadlineMs(Some(5_000))], reason: "more".into() });
+    let fire = |due| Command::FireTimer { timer: Timer::Plan, due: Timestamp(due) };
+    assert_eq!(order(fire(1_000_000)), [], "it is not set yet");
+    order(Command::SetTimers { now: Timestamp(500_000) });
+    assert_eq!(order(fire(1_000_000)), [], "it was set to another time");
+    let fired = order(fire(5_500_000));
+    assert!(matches!(fired[0], Event::TimerFired { timer: Timer::Plan, .. }), "{fired:?}");
 }
 
 #[test]

@@ -16,12 +16,7 @@ impl Planner {
             return skipped;
         }
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
-        let is_undone_late = match self.state.phase {
-            Phase::Ended(Outcome::Failed | Outcome::Cancelled) => true,
-            // It had completed, and is undone with the parent plan.
-            Phase::Ended(Outcome::Completed) => self.state.is_cancelled,
-            Phase::Empty | Phase::Active | Phase::Paused => false,
-        };
+        let is_undone_late = matches!(self.state.phase, Phase::Ended(Outcome::Failed | Outcome::Cancelled));
         // A standing plan stays open for more, and a new fork for changes.
         let stays_open = self.state.config.standing || self.state.pause_reason() == Some(FORK_PAUSE);
         let is_done = is_on && (!stays_open || self.state.is_cancelled || self.state.is_late);

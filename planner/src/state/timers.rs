@@ -82,8 +82,9 @@ impl PlannerState {
             self.drop_timer(Timer::Plan);
         }
         let Some(task) = self.task(plan.id).filter(|task| task.plan.deadline_ms != plan.deadline_ms) else { return };
-        let is_under_way = task.attempts > 0 && !task.status.is_end();
+        // The deadline of a task that has ended does not change.
+        let has_begun = task.attempts > 0;
         self.drop_timer(Timer::Task(plan.id));
-        self.start_timer(Timer::Task(plan.id), plan.deadline_ms.filter(|_| is_under_way));
+        self.start_timer(Timer::Task(plan.id), plan.deadline_ms.filter(|_| has_begun));
     }
 }
