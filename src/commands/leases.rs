@@ -53,7 +53,7 @@ pub async fn leases(session: &Session, args: Leases) -> Result<Code, Failure> {
     }
     let as_of = views(session).await?.as_of(args.at.at).await?;
     let wanted = args.path.map(|path| target(session, &path)).transpose()?;
-    let shown = as_of.leases(|_, target, _| wanted.as_ref().is_none_or(|wanted| wanted.overlaps(target))).await?;
+    let shown = as_of.leases(|lease| wanted.as_ref().is_none_or(|wanted| lease.overlaps(wanted))).await?;
     facts::print_list(session, "leases", json!({ "at": as_of.at }), &shown, LEASE, as_of.now)
 }
 

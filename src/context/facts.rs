@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-pub use crate::ui::text::age;
 use crate::ui::text::{ago, date_time, duration, moment_of, one_line, visible};
 
 /// The end of a key whose value is a duration.

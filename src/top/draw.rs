@@ -9,10 +9,9 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Clear, Paragraph, Row as TableRow, Table, TableState, Wrap};
 use serde_json::json;
 
-use super::shown::{Tone, described};
-use super::state::{Mode, Panel, State};
+use super::shown::{Panel, Tone, described};
+use super::state::{Mode, State};
 use crate::ui::text::{one_line, rfc3339, visible};
-use crate::views::NeedView;
 
 /// The size from which all panels are shown.
 const LARGE: (u16, u16) = (110, 30);
@@ -40,7 +39,9 @@ pub fn draw(state: &State, frame: &mut Frame) {
     }
     match &state.mode {
         Mode::Browse | Mode::Filter => {}
-        Mode::Answer { need, .. } | Mode::Confirm { need, .. } => draw_need(frame, need, within),
+        Mode::Answer { need, .. } | Mode::Confirm { need, .. } => {
+            draw_text(frame, "Needs you", &described(json!(need), "text", &["kind", "id"]), 0, within);
+        }
         Mode::Read { title, text, line } => draw_text(frame, title, text, *line, within),
     }
     draw_foot(state, frame, foot);
@@ -106,10 +107,6 @@ fn style(state: &State, tone: Tone) -> Style {
         Tone::Bad => Color::Red,
     };
     if state.has_colour { Style::new().fg(colour) } else { Style::new() }
-}
-
-fn draw_need(frame: &mut Frame, need: &NeedView, area: Rect) {
-    draw_text(frame, "Needs you", &described(json!(need), "text", &["kind", "id"]), 0, area);
 }
 
 fn draw_text(frame: &mut Frame, title: &str, text: &str, line: u16, area: Rect) {

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 
 use crewlog_executors::crew::Kind;
-use crewlog_mq::{Error, Position, Range, Recorded, Timestamp};
+use crewlog_mq::{Error, Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
+use strum::{IntoStaticStr, VariantArray};
 
-use super::state::Panel;
 use crate::context::facts;
 use crate::ui::failure::Failure;
-use crate::ui::text::{one_line, rfc3339, visible};
+use crate::ui::text::{age, millis, one_line, rfc3339, visible};
 use crate::views::{
-    AgentView, Counts, EventFilter, LeaseView, ListedPlan, NeedView, PlanShown, TaskNames, TaskShown, Views, counts_of,
+    AgentView, Counts, LeaseView, ListedPlan, NeedView, PlanShown, TaskNames, TaskShown, Views, counts_of,
+    name_of_value, of_executor, time_of_day,
 };
 
 /// The most plans that are listed: the open ones first, then the newest.
@@ -23,6 +24,19 @@ const EVENTS_MAX: usize = 200;
 const CELL_CHARS_MAX: usize = 400;
 /// The steps of the meter of an agent's context.
 const METER_STEPS: usize = 5;
+
+/// A list on the screen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
+pub enum Panel {
+    #[default]
+    #[strum(serialize = "Needs you")]
+    Needs,
+    Plans,
+    Tasks,
+    Agents,
+    Leases,
+    Log,
+}
 
 /// The selection to show: the views at a position, or now, with the tasks of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -86,6 +100,14 @@ pub struct Row {
     pub tone: Tone,
 }
 
+impl Panel {
+    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
+
+    pub fn moved(self, steps: usize) -> Self {
+        Self::ALL[(self as usize + steps) % Self::ALL.len()]
+    }
+}
+
 impl Shown {
     /// Reads the views.
     ///
@@ -108,13 +130,11 @@ impl Shown {
         if let Some(plan) = &plan {
             match as_of.track(plan).await {
                 Ok(track) => {
-                    let state = track.view.state();
-                    let states = as_of.states(plan).await?;
-                    let shown = PlanShown::of(plan, as_of.at, &track.view, &states).tasks;
-                    tasks.extend(shown.into_iter().zip(&state.tasks).map(|(task, of)| {
+                    let shown = PlanShown::of(plan, as_of.at, &track.view, &as_of.states(plan).await?).tasks;
+                    tasks.extend(shown.into_iter().zip(&track.view.state().tasks).map(|(task, of)| {
                         let last = track.bars(of.plan.id).last();
                         let since = last.map(|bar| bar.ended.map_or(bar.from, |(ended, _)| ended).at);
-                        TaskLine { task, state: states.task(of.plan.id).state, since }
+                        TaskLine { state: task.state, task, since }
                     }));
                 }
                 // Its key is missing or destroyed.
@@ -124,7 +144,7 @@ impl Shown {
         }
         let range = Range::up_to(as_of.at).backwards();
         let (mut events, mut names) = (Vec::new(), TaskNames::up_to(as_of.at, as_of.store()));
-        for event in as_of.events(&EventFilter::default(), range, EVENTS_MAX).await?.events {
+        for event in as_of.events(&Query::all(), range, EVENTS_MAX).await?.events {
             let subject = names.subject(&event).await?;
             events.push((event, subject));
         }
@@ -139,7 +159,7 @@ impl Shown {
             plan,
             tasks,
             agents: as_of.agents(false).await?,
-            leases: as_of.leases(|_, _, _| true).await?,
+            leases: as_of.leases(|_| true).await?,
             events,
         })
     }
@@ -157,11 +177,11 @@ impl Shown {
     }
 
     fn need(&self, place: usize, need: &NeedView, now: Timestamp) -> Row {
-        let waited = u64::try_from(now.since(self.time).as_millis()).unwrap_or(u64::MAX);
-        let age = need.age_ms.map(|age| facts::age(age.saturating_add(waited))).unwrap_or_default();
+        let waited = millis(now.since(self.time));
+        let age = need.age_ms.map(|ms| age(ms.saturating_add(waited))).unwrap_or_default();
         let who = if need.id.starts_with(&need.from) { need.id.clone() } else { format!("{} {}", need.id, need.from) };
         let tone = if matches!(need.kind, Kind::Permission | Kind::Question) { Tone::Busy } else { Tone::Bad };
-        let kind = word(&json!(need.kind));
+        let kind = name_of_value(&json!(need.kind));
         Row::new(format!("{kind} {}", need.id), place, tone, &[&kind, &age, &who, &need.text])
     }
 
@@ -214,11 +234,8 @@ impl TaskLine {
             State::Running | State::Waiting | State::WaitingForYou | State::Paused => Tone::Busy,
             State::Skipped | State::Cancelled | State::Ready | State::Planned => Tone::Plain,
         };
-        let age = since.map(|since| facts::age(u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX)));
-        let age = age.unwrap_or_default();
-        let executor = task.executor.as_deref().unwrap_or_default();
-        // Without its process.
-        let executor = executor.rsplit_once('@').map_or(executor, |(name, _)| name);
+        let age = since.map(|since| age(millis(now.since(since)))).unwrap_or_default();
+        let executor = task.executor.as_deref().map(of_executor).unwrap_or_default();
         let text = match (&task.error, &task.result) {
             (Some(error), _) => format!("error: {error}; {}", task.description),
             (None, Some(result)) => format!("{}: {result}", task.description),
@@ -242,14 +259,14 @@ impl Row {
 }
 
 fn agent((place, agent): (usize, &AgentView)) -> Row {
-    let liveness = word(&agent.liveness);
+    let liveness = name_of_value(&agent.liveness);
     let tone = if liveness == "alive" { Tone::Good } else { Tone::Bad };
     let meter = agent.context_usage.map(|percent| {
         let full = (usize::from(percent) * METER_STEPS).div_ceil(100).min(METER_STEPS);
         format!("{}{} {percent}%", "#".repeat(full), "-".repeat(METER_STEPS - full))
     });
     let [meter, task, step] = [&meter, &agent.task, &agent.step].map(|text| text.as_deref().unwrap_or_default());
-    let cells = [&agent.agent, &liveness, &word(&agent.activity), meter, task, step];
+    let cells = [&agent.agent, &liveness, &name_of_value(&agent.activity), meter, task, step];
     Row::new(agent.agent.clone(), place, tone, &cells)
 }
 
@@ -260,14 +277,14 @@ fn lease((place, lease): (usize, &LeaseView)) -> Row {
         None => ("waits", Tone::Busy),
     };
     let key = format!("{:?} {:?} {}", lease.lease, lease.waiting, lease.path);
-    let until = format!("until {}", clock(&lease.until));
+    let until = format!("until {}", time_of_day(&lease.until));
     Row::new(key, place, tone, &[&lease.path, &lease.agent, state, &until])
 }
 
 fn event((place, (event, subject)): (usize, &(Recorded, String))) -> Row {
     let tone = if event.event_type.ends_with("Failed") { Tone::Bad } else { Tone::Plain };
     let (position, at) = (event.position.to_string(), rfc3339(event.created_at));
-    let cells = [&position, clock(&at), &event.event_type, subject];
+    let cells = [&position, time_of_day(&at), &event.event_type, subject];
     Row::new(position.clone(), place, tone, &cells)
 }
 
@@ -283,14 +300,4 @@ pub fn described(mut json: Value, first: &str, heading: &[&str]) -> String {
 /// Lines that are safe to show.
 pub fn safe(text: &str) -> String {
     visible(text).replace('\t', "    ")
-}
-
-/// The time of day of a moment, in UTC.
-fn clock(moment: &str) -> &str {
-    moment.get(11..19).unwrap_or(moment)
-}
-
-/// The word of a kind.
-fn word(kind: &Value) -> String {
-    kind.as_str().unwrap_or_default().to_owned()
 }

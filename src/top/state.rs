@@ -3,9 +3,8 @@
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use strum::{IntoStaticStr, VariantArray};
 
-use super::shown::{Asked, Row, Shown};
+use super::shown::{Asked, Panel, Row, Shown};
 use crate::action::{Action, asks_words, of_need};
 use crate::ui::failure::Failure;
 use crate::views::NeedView;
@@ -25,19 +24,6 @@ L             back to the present
 q             quit
 
 A past position is framed, and nothing can be changed there. Times of day are in UTC.";
-
-/// A list on the screen.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, VariantArray, IntoStaticStr)]
-pub enum Panel {
-    #[default]
-    #[strum(serialize = "Needs you")]
-    Needs,
-    Plans,
-    Tasks,
-    Agents,
-    Leases,
-    Log,
-}
 
 /// The meaning of the keys.
 #[derive(Debug, Default)]
@@ -101,14 +87,6 @@ pub struct State {
     is_loading: bool,
     /// True if the log has newer events than those shown.
     is_stale: bool,
-}
-
-impl Panel {
-    pub const ALL: &[Self] = <Self as VariantArray>::VARIANTS;
-
-    fn moved(self, steps: usize) -> Self {
-        Self::ALL[(self as usize + steps) % Self::ALL.len()]
-    }
 }
 
 impl State {

@@ -8,6 +8,7 @@ use crate::ui::failure::Failure;
 use crate::views::queries::beyond;
 use crewlog_executors::crew::Crew;
 use crewlog_executors::history::History;
+use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Error, Event, EventStore, Handler, Position, Query, Range, Snapshot, Snapshots, Timestamp};
 use crewlog_planner::crew::Projection;
 use crewlog_planner::crew::agents::Agents;
@@ -26,14 +27,15 @@ const PLAN_STATES_MAX: usize = 600;
 /// The views of a project on a log.
 pub struct Views {
     crew: Arc<Crew>,
-    /// Cached folds of the log, until it goes back.
-    kept: Mutex<Arc<Kept>>,
+    /// The log until it goes back, with its cached folds.
+    kept: Mutex<(EventStore, Arc<Kept>)>,
     /// True if many positions will be requested.
     is_server: bool,
 }
 
+/// The cached folds of a log.
+#[derive(Default)]
 pub(super) struct Kept {
-    pub(super) store: EventStore,
     pub(super) plans: Mutex<VecDeque<(String, Arc<Warm<Track>>)>>,
     pub(super) list: Warm<Folded<PlanList>>,
     pub(super) conflicts: Warm<Folded<Conflicts>>,
@@ -43,23 +45,6 @@ pub(super) struct Kept {
     pub(super) leases: Warm<Handled<Leases>>,
     pub(super) asks: Warm<Handled<Asks>>,
     pub(super) messages: Warm<Handled<Messages>>,
-}
-
-impl Kept {
-    pub(super) fn on(store: &EventStore) -> Arc<Self> {
-        Arc::new(Self {
-            store: store.pinned(),
-            plans: Mutex::default(),
-            list: Warm::default(),
-            conflicts: Warm::default(),
-            every_conflict: Warm::default(),
-            statistics: Warm::default(),
-            agents: Warm::default(),
-            leases: Warm::default(),
-            asks: Warm::default(),
-            messages: Warm::default(),
-        })
-    }
 }
 
 /// The views as of a position.
@@ -72,6 +57,7 @@ pub struct AsOf {
     /// True if a position was requested.
     pub is_past: bool,
     pub(super) crew: Arc<Crew>,
+    store: EventStore,
     pub(super) kept: Arc<Kept>,
     pub(super) is_server: bool,
 }
@@ -84,7 +70,7 @@ pub async fn views(session: &Session) -> Result<Views, Failure> {
 impl Views {
     /// The views for one command, or for a server, which needs many positions.
     pub fn new(crew: Arc<Crew>, is_server: bool) -> Self {
-        let kept = Mutex::new(Kept::on(crew.store()));
+        let kept = Mutex::new((crew.store().pinned(), Arc::default()));
         Self { crew, kept, is_server }
     }
 
@@ -93,31 +79,29 @@ impl Views {
     /// # Errors
     /// A position beyond the end of the log.
     pub async fn as_of(&self, at: Option<Position>) -> Result<AsOf, Failure> {
-        let (kept, head) = self.of_log().await?;
+        let (store, kept, head) = self.of_log().await?;
         if let Some(at) = at.filter(|at| *at > head) {
             return Err(beyond(at, head));
         }
-        let position = kept.store.whole(at.unwrap_or(head)).await?;
+        let position = store.whole(at.unwrap_or(head)).await?;
         let now = match at {
-            Some(_) => time_of(&kept.store, position).await?,
-            None => kept.store.now(),
+            Some(_) => time_of(&store, position).await?,
+            None => store.now(),
         };
         let (crew, is_server) = (self.crew.clone(), self.is_server);
-        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, kept, is_server })
+        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, is_server })
     }
 
-    /// The cache, and the last position of the log. After the log went back, a server starts a new one.
-    pub(super) async fn of_log(&self) -> Result<(Arc<Kept>, Position), Error> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        match kept.store.head().await {
-            Err(Error::WentBack { .. }) if self.is_server => {
-                let kept = Kept::on(self.crew.store());
-                self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&kept);
-                let head = kept.store.head().await?;
-                Ok((kept, head))
-            }
-            head => Ok((kept, head?)),
+    /// The log, its cache, and its last position. After the log went back, a server starts a new cache.
+    async fn of_log(&self) -> Result<(EventStore, Arc<Kept>, Position), Error> {
+        let (mut store, mut kept) = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut head = store.head().await;
+        if self.is_server && matches!(head, Err(Error::WentBack { .. })) {
+            (store, kept) = (self.crew.store().pinned(), Arc::default());
+            *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = (store.clone(), kept.clone());
+            head = store.head().await;
         }
+        Ok((store, kept, head?))
     }
 }
 
@@ -129,7 +113,7 @@ async fn time_of(store: &EventStore, at: Position) -> Result<Timestamp, Error> {
 
 impl AsOf {
     pub fn store(&self) -> &EventStore {
-        &self.kept.store
+        &self.store
     }
 
     pub fn project(&self) -> &str {
@@ -174,7 +158,13 @@ impl AsOf {
         let store = self.store().clone().as_stored();
         let base = async {
             // A server that shows the past stores states on the way.
-            if self.is_past && self.is_server { Ok(None) } else { Folded::read(self.store(), self.at).await }
+            if self.is_past && self.is_server {
+                return Ok(None);
+            }
+            // The newest snapshot in the log. A long read stores a new one.
+            let mut read = Projected::<P>::read(self.store(), Some(self.at)).await?;
+            read.keep().await;
+            Ok(Some((Folded(read.state), read.at)))
         };
         warm.at(self.at, self.is_past, base, |range| {
             let query = if range.after == Position(0) { P::from_scratch() } else { Query::all() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crewlog_executors::crew::{Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Liveness};
-use crewlog_planner::crew::leases::{Lease, LeaseHolder, Leases, Request, Waiting};
+use crewlog_planner::crew::leases::{Lease, LeaseHolder, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::nesting;
@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, Track};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::rfc3339;
+use crate::ui::text::{millis, rfc3339};
 
 impl AsOf {
     /// The agents, including those that have left if wanted.
@@ -36,12 +36,22 @@ impl AsOf {
             .ok_or_else(|| unknown().did_you_mean(name, known()).hint("`crewlog agents` lists them"))
     }
 
-    /// The leases and waiting requests, filtered by agent, target and task.
-    pub async fn leases(
-        &self,
-        is_meant: impl Fn(&str, &Target, Option<&String>) -> bool,
-    ) -> Result<Vec<LeaseView>, Error> {
-        Ok(shown(&self.handled(&self.kept.leases).await?.0, is_meant))
+    /// Some of the leases and of the requests that wait for one.
+    pub async fn leases(&self, is_meant: impl Fn(&LeaseView) -> bool) -> Result<Vec<LeaseView>, Error> {
+        let leases = &self.handled(&self.kept.leases).await?.0;
+        let live = leases.iter().map(|(number, lease)| {
+            let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
+            let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
+            LeaseView { lease: Some(number), token: Some(*token), ..view }
+        });
+        let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
+            let Request { holder, targets, is_exclusive, reason, task, .. } = request;
+            targets.iter().map(move |target| {
+                let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
+                LeaseView { waiting: Some(*number), ..view }
+            })
+        });
+        Ok(live.chain(waiting).filter(is_meant).collect())
     }
 
     /// At most `limit` messages to an agent after a position, oldest first. The second value is true if there are more.
@@ -83,19 +93,14 @@ impl AsOf {
         tracks: BTreeMap<String, Arc<Track>>,
         command: impl Fn(&str) -> String,
     ) -> Result<Vec<NeedView>, Error> {
-        let (none, mut states) = (BTreeMap::new(), Vec::new());
+        let mut states = Vec::new();
         for plan in tracks.keys() {
             states.push(self.states(plan).await?);
         }
         let plans: Vec<_> = tracks
             .iter()
             .zip(&states)
-            .map(|((plan, track), states)| OpenPlan {
-                plan,
-                view: &track.view,
-                states,
-                since: if track.since.is_empty() { &none } else { &track.since },
-            })
+            .map(|((plan, track), states)| OpenPlan { plan, view: &track.view, states, since: &track.since })
             .collect();
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
         let messages = self.handled(&self.kept.messages).await?;
@@ -140,25 +145,11 @@ impl AgentView {
     }
 }
 
-fn shown(leases: &Leases, is_meant: impl Fn(&str, &Target, Option<&String>) -> bool) -> Vec<LeaseView> {
-    let live = leases.iter().filter(|(_, lease)| is_meant(&lease.holder.agent, &lease.target, lease.task.as_ref()));
-    let live = live.map(|(number, lease)| {
-        let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
-        let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
-        LeaseView { lease: Some(number), token: Some(*token), ..view }
-    });
-    let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
-        let Request { holder, targets, is_exclusive, reason, task, .. } = request;
-        let targets = targets.iter().filter(|target| is_meant(&holder.agent, target, task.as_ref()));
-        targets.map(move |target| {
-            let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
-            LeaseView { waiting: Some(*number), ..view }
-        })
-    });
-    live.chain(waiting).collect()
-}
-
 impl LeaseView {
+    pub fn overlaps(&self, target: &Target) -> bool {
+        target.overlaps(&Target { path: self.path.clone(), is_pattern: self.is_pattern })
+    }
+
     fn of(
         holder: &LeaseHolder,
         target: &Target,
@@ -189,7 +180,7 @@ impl NeedView {
         let Need { kind, id, from, text, choices, default, since, holds_up, actions } = need;
         let (default, due) = default.map(|(answer, due)| (answer, rfc3339(due))).unzip();
         let actions = actions.iter().map(|action| json!(action)).collect();
-        let age_ms = since.map(|since| u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX));
+        let age_ms = since.map(|since| millis(now.since(since)));
         let since = since.map(rfc3339);
         Self { kind, id, from, text, choices, default, due, since, age_ms, holds_up, actions, commands }
     }

@@ -1,7 +1,6 @@
 //! Events of the log: pages by position, and one event with its causes and effects.
 
 use crewlog_mq::{Error, Page, Position, Query, Range, Recorded};
-use crewlog_planner::event::plan_tag;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -13,13 +12,6 @@ use crate::ui::text::rfc3339;
 
 /// The most causes that are followed, and the most effects that are listed.
 const LINKED_MAX: usize = 20;
-
-/// Selects events: all set fields must match.
-#[derive(Debug, Clone, Default)]
-pub struct EventFilter {
-    pub plan: Option<String>,
-    pub query: Query,
-}
 
 /// A cause or effect of an event.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -68,15 +60,10 @@ impl Linked {
 }
 
 impl AsOf {
-    /// A page of events after a position, or before one, up to the position of the view. For a plan it has the events
-    /// of the plan and of its tasks.
-    pub async fn events(&self, filter: &EventFilter, range: Range, limit: usize) -> Result<Page, Error> {
+    /// A page of events after a position, or before one, up to the position of the view.
+    pub async fn events(&self, query: &Query, range: Range, limit: usize) -> Result<Page, Error> {
         let up_to = range.up_to.map_or(self.at, |up_to| up_to.min(self.at));
-        let query = match &filter.plan {
-            Some(plan) => filter.query.clone().and_tag(plan_tag(plan)),
-            None => filter.query.clone(),
-        };
-        self.store().read(&query, Range { up_to: Some(up_to), ..range }, limit).await
+        self.store().read(query, Range { up_to: Some(up_to), ..range }, limit).await
     }
 
     /// The event at a position.

@@ -28,12 +28,11 @@ impl AsOf {
                 paths.push(path.to_owned());
             }
         };
-        for lease in self.leases(|_, _, _| true).await? {
-            put(
-                &lease.path,
-                &lease.agent,
-                if lease.lease.is_some() { |cell| &mut cell.holds } else { |cell| &mut cell.means },
-            );
+        for lease in self.leases(|_| true).await? {
+            match lease.lease {
+                Some(_) => put(&lease.path, &lease.agent, |cell| &mut cell.holds),
+                None => put(&lease.path, &lease.agent, |cell| &mut cell.means),
+            }
         }
         for task in self.tasks().await?.iter().filter(|task| matches!(task.state, State::Running | State::Interrupted))
         {
@@ -48,18 +47,11 @@ impl AsOf {
         let agents = self.handled(&self.kept.agents).await?;
         let present =
             agents.0.iter().filter(|(_, agent)| agent.liveness != Liveness::Left).map(|(name, _)| name.to_owned());
-        let (rows, columns) =
-            (most(cells.keys().map(|(row, _)| row), ROWS_MAX), cells.keys().map(|(_, column)| column));
-        let mut columns = most(columns, COLUMNS_MAX);
+        let (rows, n_more_rows) = most(cells.keys().map(|(row, _)| row), ROWS_MAX);
+        let (mut columns, n_more_columns) = most(cells.keys().map(|(_, column)| column), COLUMNS_MAX);
         let room = COLUMNS_MAX.saturating_sub(columns.len());
         let others: Vec<_> = present.filter(|agent| !columns.contains(agent)).take(room).collect();
         columns.extend(others);
-        let n_all: BTreeSet<_> = cells.keys().flat_map(|(row, column)| [(true, row), (false, column)]).collect();
-        let n_shown = n_all
-            .iter()
-            .filter(|(is_row, name)| if *is_row { rows.contains(*name) } else { columns.contains(*name) })
-            .count();
-        let n_more = n_all.len() - n_shown;
         let agents: Vec<String> = columns.into_iter().collect();
         let row = |directory: String| FilesRow {
             cells: agents
@@ -68,7 +60,7 @@ impl AsOf {
                 .collect(),
             directory,
         };
-        let rows = rows.into_iter().map(row).collect();
+        let (rows, n_more) = (rows.into_iter().map(row).collect(), n_more_rows + n_more_columns);
         Ok(FilesView { at: self.at, rows, agents, edits, n_more })
     }
 
@@ -109,11 +101,12 @@ fn directory(path: &str) -> String {
     if folders.is_empty() { "./".to_owned() } else { format!("{}/", folders.join("/")) }
 }
 
-/// The most frequent names, at most `max`.
-fn most<'a>(names: impl Iterator<Item = &'a String>, max: usize) -> BTreeSet<String> {
+/// The most frequent names, at most `max`, and the number of the others.
+fn most<'a>(names: impl Iterator<Item = &'a String>, max: usize) -> (BTreeSet<String>, usize) {
     let mut counts: BTreeMap<&String, usize> = BTreeMap::new();
     names.for_each(|name| *counts.entry(name).or_default() += 1);
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
-    counts.into_iter().take(max).map(|(name, _)| name.clone()).collect()
+    let n_more = counts.len().saturating_sub(max);
+    (counts.into_iter().take(max).map(|(name, _)| name.clone()).collect(), n_more)
 }

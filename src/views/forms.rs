@@ -7,6 +7,13 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::ui::text::visible;
+
+/// The JSON name of a value as a word.
+pub fn name_of_value(value: &Value) -> String {
+    visible(value.as_str().unwrap_or_default())
+}
+
 /// A list as of a position.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Listed<T> {

@@ -79,23 +79,27 @@ fn graph(plan: &str, at: Position, track: &Track, states: &States, open: Option<
         let is_collapsed = is_large && (open != Some(step) || group.len() > NODES_MAX);
         for (n, id) in group.iter().enumerate() {
             let Some(task) = state.task(*id) else { continue };
-            let stage = states.task(*id).state;
-            let marks = (critical.contains(id), startable.contains(id), track.added.contains_key(id));
-            if is_collapsed && n > 0 {
-                let last = nodes.len() - 1;
-                nodes[last].join(stage, marks);
-                place.insert(*id, last);
-                continue;
-            }
-            place.insert(*id, nodes.len());
-            let mut counts = [0; N_STATES];
-            counts[stage as usize] = 1;
             let (name, title) = match is_collapsed {
                 true => (format!("step {}", step + 1), String::new()),
                 false => (task.plan.name(), one_line(&task.plan.description, TITLE_CHARS_MAX)),
             };
-            let (is_critical, is_startable, is_added) = marks;
-            nodes.push(GraphNode { name, title, step, stage, is_critical, is_startable, is_added, n_tasks: 1, counts });
+            let mut node = GraphNode {
+                name,
+                title,
+                step,
+                stage: states.task(*id).state,
+                is_critical: critical.contains(id),
+                is_startable: startable.contains(id),
+                is_added: track.added.contains_key(id),
+                n_tasks: 1,
+                counts: [0; N_STATES],
+            };
+            node.counts[node.stage as usize] = 1;
+            match nodes.last_mut().filter(|_| is_collapsed && n > 0) {
+                Some(group) => group.join(&node),
+                None => nodes.push(node),
+            }
+            place.insert(*id, nodes.len() - 1);
         }
     }
     let waits = tasks.iter().flat_map(|task| task.depends_on.iter().map(move |on| (on.task, task.id)));
@@ -109,12 +113,12 @@ fn graph(plan: &str, at: Position, track: &Track, states: &States, open: Option<
 
 impl GraphNode {
     /// Adds another task to a group.
-    fn join(&mut self, stage: State, (is_critical, is_startable, is_added): (bool, bool, bool)) {
+    fn join(&mut self, task: &Self) {
         self.n_tasks += 1;
-        self.counts[stage as usize] += 1;
-        self.is_critical |= is_critical;
-        self.is_startable |= is_startable;
-        self.is_added |= is_added;
+        self.counts[task.stage as usize] += 1;
+        self.is_critical |= task.is_critical;
+        self.is_startable |= task.is_startable;
+        self.is_added |= task.is_added;
         // The most interesting stage: failures, then running or waiting tasks, then planned ones.
         let rank = |stage| match stage {
             State::Failed => 0,
@@ -128,8 +132,8 @@ impl GraphNode {
             State::Done => 8,
             State::Skipped | State::Cancelled => 9,
         };
-        if rank(stage) < rank(self.stage) {
-            self.stage = stage;
+        if rank(task.stage) < rank(self.stage) {
+            self.stage = task.stage;
         }
     }
 }

@@ -30,7 +30,7 @@ mod warm;
 mod why;
 
 pub use self::as_of::{AsOf, Views, views};
-pub use self::events::{EventDetail, EventFilter, Linked};
+pub use self::events::{EventDetail, Linked};
 pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
 pub use self::points::{CheckpointJson, ForkJson, checkpoints_of};
@@ -39,5 +39,5 @@ pub use self::shown::{PlanShown, TaskShown, name_of};
 pub use self::since::Since;
 pub use self::states::counts_of;
 pub use self::task_names::TaskNames;
-pub use self::timeline::{LaneBar, Timeline, of_executor};
+pub use self::timeline::{LaneBar, Timeline, of_executor, time_of_day};
 pub use self::track::{Counts, N_STATES, Track};

@@ -1,5 +1,6 @@
 //! The states of a plan's tasks over time, in lanes by executor or by task.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crewlog_mq::{Error, Position};
@@ -84,14 +85,10 @@ impl AsOf {
         }
         let n_more = lanes.len().saturating_sub(LANES_MAX);
         let mut lanes: Vec<_> = lanes.into_iter().collect();
-        if n_more > 0 {
-            let newest = |bars: &[LaneBar]| bars.last().map(|bar| bar.to_us.unwrap_or(i64::MAX));
-            let mut order: Vec<_> = lanes.iter().map(|(_, bars)| newest(bars)).collect();
-            order.sort_unstable();
-            let least = order[n_more];
-            lanes.retain(|(_, bars)| newest(bars) >= least);
-            lanes.truncate(LANES_MAX);
-        }
+        let newest = |bars: &[LaneBar]| bars.last().map(|bar| bar.to_us.unwrap_or(i64::MAX));
+        lanes.sort_by_key(|(_, bars)| Reverse(newest(bars)));
+        lanes.truncate(LANES_MAX);
+        lanes.sort_by(|(a, _), (b, _)| a.cmp(b));
         let lanes = lanes.into_iter().map(|((_, name), mut bars)| {
             bars.sort_by_key(|bar| bar.from);
             let name = if is_by_task { bars.first().map(|bar| bar.task.clone()).unwrap_or(name) } else { name };
@@ -100,6 +97,11 @@ impl AsOf {
         let (now, now_us) = (rfc3339(self.now), self.now.0);
         Ok(Timeline { plan: plan.to_owned(), at: self.at, now, now_us, lanes: lanes.collect(), n_more })
     }
+}
+
+/// The time of day of an RFC 3339 time in UTC.
+pub fn time_of_day(rfc3339: &str) -> &str {
+    rfc3339.get(11..19).unwrap_or(rfc3339)
 }
 
 /// The name of an executor without its process.

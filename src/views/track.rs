@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_executors::crew::begins;
 use crewlog_executors::plans::{plan_of, tasks_of};
 use crewlog_mq::{Error, Position, Recorded, Timestamp};
+use crewlog_planner::crew::conflicts::Moment;
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
@@ -21,22 +22,15 @@ pub const N_STATES: usize = State::ALL.len();
 /// How many tasks are in each state, in the order of [`State::ALL`].
 pub type Counts = [u32; N_STATES];
 
-/// A point of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Point {
-    pub position: Position,
-    pub at: Timestamp,
-}
-
 /// The time that a task spent in one state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bar {
     pub state: State,
     /// Its holder, as the log names executors.
     pub executor: Option<String>,
-    pub from: Point,
+    pub from: Moment,
     /// The end of the state, and the next state.
-    pub ended: Option<(Point, State)>,
+    pub ended: Option<(Moment, State)>,
 }
 
 /// A plan's history for the views, by the log alone: each holder is alive until the event that ends its claim.
@@ -46,7 +40,7 @@ pub struct Track {
     states: BTreeMap<TaskId, State>,
     bars: BTreeMap<TaskId, Vec<Bar>>,
     counts: Counts,
-    counted: Vec<(Point, Counts)>,
+    counted: Vec<(Moment, Counts)>,
     /// The start of each wait for a person, by the id of its item.
     pub since: BTreeMap<String, Timestamp>,
     /// The tasks added after the plan was created, with their positions.
@@ -60,7 +54,7 @@ impl Fold for Track {
         let n_tasks = self.view.state().tasks.len();
         self.view.apply(recorded)?;
         self.n_events += 1;
-        let point = Point { position: recorded.position, at: recorded.created_at };
+        let moment = Moment { position: recorded.position, at: recorded.created_at };
         if let Some(plan) = plan_of(recorded)
             && let Some(item) = begins(plan, recorded)
         {
@@ -68,17 +62,17 @@ impl Fold for Track {
         }
         let before = self.counts;
         match tasks_of(recorded) {
-            Some(tasks) => tasks.into_iter().for_each(|task| self.update(task, point)),
+            Some(tasks) => tasks.into_iter().for_each(|task| self.update(task, moment)),
             None => {
                 let tasks: Vec<_> = self.view.state().tasks.iter().map(|task| task.plan.id).collect();
                 if recorded.event_type == "TasksAmended" {
                     self.added.extend(tasks.iter().skip(n_tasks).map(|task| (*task, recorded.position)));
                 }
-                tasks.into_iter().for_each(|task| self.update(task, point));
+                tasks.into_iter().for_each(|task| self.update(task, moment));
             }
         }
         if self.counts != before {
-            self.counted.push((point, self.counts));
+            self.counted.push((moment, self.counts));
             if self.counted.len() > COUNTS_MAX {
                 let mut is_second = every_other();
                 self.counted.retain(|_| is_second());
@@ -89,7 +83,7 @@ impl Fold for Track {
 }
 
 impl Track {
-    fn update(&mut self, id: TaskId, point: Point) {
+    fn update(&mut self, id: TaskId, moment: Moment) {
         let Some(task) = self.view.state().task(id) else { return };
         let state = lifecycle::of_task("", &self.view, task, &Observed::default()).state;
         let executor = self.view.holder(id).map(|holder| holder.executor.to_string());
@@ -107,13 +101,13 @@ impl Track {
             if open.state == state && (is_reported || open.executor == executor) {
                 return;
             }
-            open.ended = Some((point, state));
+            open.ended = Some((moment, state));
         }
         if !state.is_end() && state != State::Planned {
             if bars.len() == BARS_MAX {
                 bars.remove(0);
             }
-            bars.push(Bar { state, executor, from: point, ended: None });
+            bars.push(Bar { state, executor, from: moment, ended: None });
         }
     }
 
@@ -124,12 +118,12 @@ impl Track {
 
     /// The counts at a position.
     pub fn counts_at(&self, position: Position) -> Counts {
-        let n = self.counted.partition_point(|(point, _)| point.position <= position);
+        let n = self.counted.partition_point(|(moment, _)| moment.position <= position);
         n.checked_sub(1).map_or([0; N_STATES], |last| self.counted[last].1)
     }
 
     /// The first change of the counts.
-    pub fn begins(&self) -> Option<Point> {
-        self.counted.first().map(|(point, _)| *point)
+    pub fn begins(&self) -> Option<Moment> {
+        self.counted.first().map(|(moment, _)| *moment)
     }
 }

@@ -5,8 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crewlog_executors::projecting::Projected;
-use crewlog_mq::{Error, Event, EventStore, Handler, Position, Range, Recorded, Snapshot};
+use crewlog_mq::{Error, Event, Handler, Position, Range, Recorded, Snapshot};
 use crewlog_planner::crew::Projection;
 use futures::{Stream, TryStreamExt};
 use tokio::sync::Mutex;
@@ -54,15 +53,6 @@ impl<P: Projection + Clone + Sync + 'static> Fold for Folded<P> {
 
     fn end_append(&mut self) {
         self.0.end_append();
-    }
-}
-
-impl<P: Projection + Clone + Sync + 'static> Folded<P> {
-    /// The state from the newest snapshot in the log. A long read stores a new one.
-    pub async fn read(store: &EventStore, at: Position) -> Result<Option<(Self, Position)>, Error> {
-        let mut read = Projected::<P>::read(store, Some(at)).await?;
-        read.keep().await;
-        Ok(Some((Self(read.state), read.at)))
     }
 }
 

@@ -33,7 +33,7 @@ impl AsOf {
             let mut json = json!(AgentView::of(what, agent));
             json["at"] = json!(self.at);
             json["tasks"] = tasks.iter().filter(is_own).map(|task| task.id.as_str()).collect();
-            json["leases"] = json!(self.leases(|agent, _, _| agent == what).await?);
+            json["leases"] = json!(self.leases(|lease| lease.agent == what).await?);
             json["n_unread"] = json!(self.handled(&self.kept.messages).await?.0.unread(what).count());
             json["questions"] =
                 asked.map(|(number, open)| json!({ "id": format!("a{number}"), "text": open.ask.text })).collect();
@@ -64,13 +64,13 @@ impl AsOf {
             "priority": step.priority, "files": step.files, "depends_on": waits.map(|on| within(on.plan.name())).collect::<Vec<_>>(),
             "questions": asks.map(|it| json!({ "id": within(it.id.to_string()), "text": it.question })).collect::<Vec<_>>(),
             "step": progress.step, "next_step": progress.next_step, "settled_by": settled_by, "error": task.error,
-            "leases": self.leases(|_, _, task| task == Some(&id)).await?, "plan": why,
+            "leases": self.leases(|lease| lease.task.as_ref() == Some(&id)).await?, "plan": why,
         })))
     }
 
     /// The leases on a file or a pattern and its last edits without a lease, and true if there are any.
     pub async fn why_file(&self, target: &Target) -> Result<(Value, bool), Error> {
-        let held = self.leases(|_, held, _| target.overlaps(held)).await?;
+        let held = self.leases(|lease| lease.overlaps(target)).await?;
         let edits = self.edits(Some(target), EDITS_MAX).await?;
         let is_used = !held.is_empty() || !edits.is_empty();
         Ok((json!({ "at": self.at, "path": target.path, "leases": held, "edits": edits }), is_used))

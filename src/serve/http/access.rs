@@ -147,19 +147,18 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
         return Ok(token);
     }
     let token = random();
-    // If the removal fails, so does the creation.
-    let _ = fs::remove_file(file);
     write_private(file, &format!("{token}\n"))?;
     Ok(token)
 }
 
-/// Writes a new file that only the user can read.
+/// Replaces a file by one that only the user can read.
 fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
     let write = || {
-        let mut made = fs::File::options().write(true).create_new(true).mode(0o600).open(file)?;
-        made.write_all(text.as_bytes())
+        let mut made = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+        made.write_all(text.as_bytes())?;
+        made.persist(file).map_err(|error| error.error)
     };
-    write().map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
+    write().map(drop).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
 }
 
 /// 122 random bits.
@@ -183,15 +182,12 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failur
         // For a log on a server nothing else may have made it.
         fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
     }
-    let beside = |ending: &str| PathBuf::from(format!("{}.{ending}", file.display()));
-    let lock = fs::File::options().create(true).append(true).mode(0o600).open(beside("lock")).map_err(cannot)?;
+    let lock = PathBuf::from(format!("{}.lock", file.display()));
+    let lock = fs::File::options().create(true).append(true).mode(0o600).open(lock).map_err(cannot)?;
     lock.lock().map_err(cannot)?;
     let mut tokens = read(file)?;
     change(&mut tokens)?;
-    let next = beside("next");
-    let _ = fs::remove_file(&next);
-    write_private(&next, &serde_json::to_string_pretty(&tokens)?)?;
-    fs::rename(&next, file).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
+    write_private(file, &serde_json::to_string_pretty(&tokens)?)
 }
 
 /// `tokens`.

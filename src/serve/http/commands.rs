@@ -9,8 +9,8 @@ use axum::http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Scope};
-use super::api::Api;
 use super::problem::Problem;
+use super::views::Api;
 use crate::action::{Action, ActionKind};
 use crate::context::Remote;
 use crate::serve::mcp::once;

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Redirect, Response};
 use serde_json::{Map, Value};
 
 use super::access::Caller;
-use super::api::Api;
 use super::commands::{YES, perform};
 use super::problem::Problem;
+use super::views::Api;
 use crate::serve::page::{Form as PageForm, Framed, encoded};
 
 /// The fields of a form that are not fields of the command.

@@ -2,7 +2,6 @@
 //! host and no foreign origin.
 
 pub mod access;
-mod api;
 mod commands;
 mod forms;
 mod guard;
@@ -14,11 +13,10 @@ mod stream;
 mod tests;
 mod views;
 use self::access::Credentials;
-use self::api::Api;
-use self::guard::MCP;
-use self::guard::{Guard, guard};
+use self::guard::{Guard, MCP, guard};
 use self::listen::{Listening, tls};
 use self::problem::Problem;
+use self::views::Api;
 use crate::context::Session;
 use crate::context::config::ServeConfig;
 use crate::context::crew::open_to_serve;

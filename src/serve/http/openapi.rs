@@ -8,7 +8,7 @@ use super::commands::{KEY, schema};
 use crate::action::{Action, ActionKind};
 
 /// The answers that any request may get.
-const PROBLEMS: [(&str, &str); 11] = [
+const PROBLEMS: [(&str, &str); 12] = [
     ("400", "The request cannot be read"),
     ("401", "A credential is missing or wrong"),
     ("403", "The credential does not allow it, or the commands that would run need consent"),
@@ -20,6 +20,7 @@ const PROBLEMS: [(&str, &str); 11] = [
     ("415", "The body is not JSON"),
     ("422", "A parameter or a field is wrong"),
     ("429", "Too many requests"),
+    ("503", "The log failed, or too much is under way"),
 ];
 
 /// The whole document.
@@ -40,8 +41,7 @@ pub fn document(views: OpenApi) -> Value {
     for operation in
         paths.flat_map(|(_, path)| path.as_object_mut().into_iter().flatten()).map(|(_, operation)| operation)
     {
-        let unavailable = ("503", "The log failed, or too much is under way");
-        for (status, description) in PROBLEMS.into_iter().chain([unavailable]) {
+        for (status, description) in PROBLEMS {
             operation["responses"][status] = json!({
                 "description": description,
                 "content": { "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } } },

@@ -76,14 +76,11 @@ impl From<Error> for Problem {
 
 impl From<Repeated> for Problem {
     fn from(repeated: Repeated) -> Self {
-        match repeated {
-            Repeated::KeyReused => {
-                Self::new(StatusCode::CONFLICT, repeated.to_string()).hint("choose another key for another call")
-            }
-            Repeated::InProgress => {
-                Self::new(StatusCode::CONFLICT, repeated.to_string()).hint("call again in a moment")
-            }
-        }
+        let hint = match repeated {
+            Repeated::KeyReused => "choose another key for another call",
+            Repeated::InProgress => "call again in a moment",
+        };
+        Self::new(StatusCode::CONFLICT, repeated.to_string()).hint(hint)
     }
 }
 

@@ -9,13 +9,11 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use crewlog_mq::Start;
-use crewlog_planner::event::plan_tag;
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 
 use super::access::{Caller, Scope};
-use super::api::Api;
 use super::problem::Problem;
-use super::views::{Params, Streamed, event_json, position};
+use super::views::{Api, Params, Streamed, event_json, position};
 use crate::views::queries::beyond;
 
 /// The interval of keep-alive messages on a quiet stream.
@@ -46,11 +44,7 @@ pub async fn stream(
     }
     let place = api.streams.clone().try_acquire_owned();
     let place = place.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open"))?;
-    let filter = of.filter(&api).await?;
-    let query = match &filter.plan {
-        Some(plan) => filter.query.and_tag(plan_tag(plan)),
-        None => filter.query,
-    };
+    let (query, _) = of.query(&api).await?;
     let records = api.crew.store().follow(&query, Start::After(after));
     let events = records.take_while(|item| std::future::ready(!matches!(item, Err(error) if error.is_final())));
     let events = events.filter_map(move |item| {
@@ -59,13 +53,9 @@ pub async fn stream(
         // After any other error the stream continues.
         std::future::ready(item.ok().and_then(|recorded| {
             let data = event_json(&recorded).ok()?.to_string();
-            Some(Ok(Event::default().id(recorded.position.to_string()).data(data)))
+            Some(Ok::<_, Infallible>(Event::default().id(recorded.position.to_string()).data(data)))
         }))
     });
-    Ok(answer(events))
-}
-
-/// A stream of events as an answer. It needs no memory for a client that does not read, since it then pauses.
-pub fn answer(events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static) -> Response {
-    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+    // The stream pauses for a client that does not read, so it needs no memory for it.
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }

@@ -8,26 +8,29 @@ use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use crewlog_executors::crew::Crew;
 use crewlog_mq::{EventStore, Position, Query as Which, Range, Recorded};
+use crewlog_planner::event::plan_tag;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::access::{Caller, Scope};
-use super::api::Api;
 use super::problem::Problem;
 use crate::cli::typed::{Address, PlanAt};
 use crate::commands::plan::{self, Checkpoint};
 use crate::commands::{Show, diff, show};
 use crate::context::{Remote, Session};
+use crate::serve::page::Site;
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::{Choice, find_plan};
 use crate::views::{
-    AgentView, AsOf, ConflictView, CountsView, EventDetail, EventFilter, FilesView, LeaseView, Listed, ListedPlan,
-    Mark, MessageView, NeedView, PlanGraph, PlanShown, ProjectFigures, Timeline, WhyView,
+    AgentView, AsOf, ConflictView, CountsView, EventDetail, FilesView, LeaseView, Listed, ListedPlan, Mark,
+    MessageView, NeedView, PlanGraph, PlanShown, ProjectFigures, Timeline, Views, WhyView,
 };
 
 /// The most events or messages of a page.
@@ -64,6 +67,15 @@ impl<T: Serialize> IntoResponse for View<T> {
 }
 
 type Answer<T> = Result<View<T>, Problem>;
+
+/// State shared by the handlers of `/api`.
+pub struct Api {
+    pub session: Session,
+    pub crew: Arc<Crew>,
+    pub views: Arc<Views>,
+    pub site: Arc<Site>,
+    pub streams: Arc<Semaphore>,
+}
 
 impl Api {
     async fn as_of(&self, caller: &Caller, at: Option<u64>) -> Result<AsOf, Problem> {
@@ -106,9 +118,18 @@ fn listed<T>(as_of: &AsOf, items: Vec<T>) -> Listed<T> {
 /// A JSON object without its own type.
 type Object = Value;
 
+/// A router of these views.
+macro_rules! routes_of {
+    ($routes:ident: $($name:ident)+) => {
+        fn $routes() -> OpenApiRouter<Arc<Api>> {
+            OpenApiRouter::new()$(.routes(routes!($name)))+
+        }
+    };
+}
+
 /// A view's route: its address, its parameters, its type, and an expression that computes it.
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident $(, $is_fixed:ident)?| $made:expr;)+) => {$(
+    ($routes:ident: $($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident $(, $is_fixed:ident)?| $made:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($params), responses((status = 200, body = $($form)+)))]
         async fn $name(State($api): State<Arc<Api>>, caller: Caller, Params($query): Params<$params>) -> Answer<$($form)+> {
@@ -116,12 +137,14 @@ macro_rules! views {
             $(let mut $is_fixed = $as_of.is_past;)?
             Ok(View($made, $as_of.is_past $(&& $is_fixed)?))
         }
-    )+};
+    )+
+        routes_of!($routes: $($name)+);
+    };
 }
 
 /// A view of a plan, whose id is part of the address.
 macro_rules! views_of_plan {
-    ($($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$as_of:ident, $plan:ident, $query:ident| $made:expr;)+) => {$(
+    ($routes:ident: $($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$as_of:ident, $plan:ident, $query:ident| $made:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params(("plan" = String, Path), $params), responses((status = 200, body = $($form)+)))]
         async fn $name(
@@ -136,70 +159,77 @@ macro_rules! views_of_plan {
             let is_fixed = $as_of.is_past && plan == $plan;
             Ok(View($made, is_fixed))
         }
-    )+};
+    )+
+        routes_of!($routes: $($name)+);
+    };
 }
 
 /// The JSON that a command of the command line prints.
 macro_rules! printed {
-    ($($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$session:ident, $query:ident $(, $plan:ident)?| $printed:expr;)+) => {$(
+    ($routes:ident: $($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$session:ident, $query:ident $(, $plan:ident)?| $printed:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($(($in_path = String, Path),)? $params), responses((status = 200, body = Object)))]
         async fn $name(State(api): State<Arc<Api>>, caller: Caller, $(Path($plan): Path<String>,)? Params($query): Params<$params>) -> Answer<Value> {
             api.printed(&caller, async |$session| $printed).await
         }
-    )+};
+    )+
+        routes_of!($routes: $($name)+);
+    };
 }
 
 /// The parameters of views, as one type per set.
 macro_rules! params {
-    ($($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* })+) => {$(
+    ($($name:ident $([$at:ident])? { $($(#[$attribute:meta])* $field:ident: $form:ty,)* })+) => {$(
         #[derive(Debug, Deserialize, IntoParams)]
         #[serde(deny_unknown_fields)]
         #[into_params(parameter_in = Query)]
         pub struct $name {
-            /// As of this position of the log; now if left out
-            at: Option<u64>,
-            $($(#[$attribute])* $field: $form,)*
+            $(
+                /// As of this position of the log; now if left out
+                $at: Option<u64>,
+            )?
+            $($(#[$attribute])* pub $field: $form,)*
         }
     )+};
 }
 
 params! {
-    At {}
-    InLanes {
+    At [at] {}
+    Nothing {}
+    InLanes [at] {
         /// True for a lane for each task instead of each executor
         #[serde(default)]
         by_task: bool,
     }
-    Opened {
+    Opened [at] {
         /// Of a plan with more than 200 tasks: the step whose tasks are shown one by one, from 0
         step: Option<usize>,
     }
-    Points {
+    Points [at] {
         /// At how many positions, evenly spaced over the log: 100 if left out, at most 1000
         points: Option<usize>,
     }
-    All {
+    All [at] {
         /// Also agents that have left
         #[serde(default)]
         all: bool,
     }
-    OfPlan {
+    OfPlan [at] {
         /// Only those of this plan
         plan: Option<String>,
         /// Also those that are resolved
         #[serde(default)]
         all: bool,
     }
-    OfProject {
+    OfProject [at] {
         /// Only this project; zeros when it has no plans
         project: Option<String>,
     }
-    What {
+    What [at] {
         /// The name of an agent, PLAN/TASK, or a path
         what: String,
     }
-    Mailbox {
+    Mailbox [at] {
         /// The agent that they are to
         agent: String,
         /// Also those that are read
@@ -211,34 +241,22 @@ params! {
         /// 100 if left out, at most 500
         limit: Option<usize>,
     }
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Nothing {}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Prompted {
-    /// The task, by number or label
-    task: String,
-    /// The attempt; the last if left out
-    attempt: Option<u32>,
-}
-
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-struct Pair {
-    /// A plan, with @POSITION or @CHECKPOINT if not as of now
-    before: String,
-    /// The same after it
-    after: String,
+    Prompted {
+        /// The task, by number or label
+        task: String,
+        /// The attempt; the last if left out
+        attempt: Option<u32>,
+    }
+    Pair {
+        /// A plan, with @POSITION or @CHECKPOINT if not as of now
+        before: String,
+        /// The same after it
+        after: String,
+    }
 }
 
 views! {
+    of_log:
     /// All plans of the log, the oldest first.
     plans "/api/plans", At => [Listed<ListedPlan>], |api, as_of, query| listed(&as_of, as_of.plans().await?);
     /// Everything that waits for the person.
@@ -249,7 +267,7 @@ views! {
     agents "/api/agents", All => [Listed<AgentView>], |api, as_of, query| listed(&as_of, as_of.agents(query.all).await?);
     /// The leases on files, and the requests that wait for one.
     leases "/api/leases", At => [Listed<LeaseView>], |api, as_of, query| {
-        listed(&as_of, as_of.leases(|_, _, _| true).await?)
+        listed(&as_of, as_of.leases(|_| true).await?)
     };
     /// The tasks of the open plans that agents can work on.
     tasks "/api/tasks", At => [Object], |api, as_of, query| json!({ "at": as_of.at, "items": as_of.tasks().await? });
@@ -295,9 +313,9 @@ views! {
             (true, None) => Range::default().backwards(),
             (true, Some(after)) => Range::up_to(position(after.saturating_sub(1))?).backwards(),
         };
-        let filter = query.filter(&api).await?;
-        is_fixed &= filter.plan == query.plan;
-        let page = as_of.events(&filter, range, limit).await?;
+        let (query, is_whole_id) = query.query(&api).await?;
+        is_fixed &= is_whole_id;
+        let page = as_of.events(&query, range, limit).await?;
         let next = page.events.last().filter(|_| page.more).map(|last| last.position.0);
         let items = page.events.iter().map(event_json).collect::<Result<_, _>>()?;
         Paged { at: as_of.at, items, next }
@@ -305,6 +323,7 @@ views! {
 }
 
 views_of_plan! {
+    of_plan:
     /// A plan with its tasks and questions.
     plan "/api/plans/{plan}", At => [PlanShown], |as_of, plan, query| as_of.plan(&plan).await?;
     /// The stages of a plan's tasks over time.
@@ -322,6 +341,7 @@ views_of_plan! {
 }
 
 printed! {
+    of_commands:
     /// The checkpoints of a plan.
     checkpoints "/api/plans/{plan}/checkpoints", ("plan") Nothing, |session, _query, plan| {
         plan::checkpoint(session, Checkpoint { plan, name: None }).await
@@ -364,14 +384,11 @@ struct Paged<T> {
 
 /// Parameters that select events, combined with others.
 macro_rules! params_of_events {
-    ($name:ident { $($(#[$attribute:meta])* $field:ident: $form:ty,)* }) => {
-        #[derive(Debug, Deserialize, IntoParams)]
-        #[serde(deny_unknown_fields)]
-        #[into_params(parameter_in = Query)]
-        pub struct $name {
+    ($name:ident $([$at:ident])? { $($(#[$attribute:meta])* $field:ident: $form:ty,)* }) => {
+        params!($name $([$at])? {
             $($(#[$attribute])* $field: $form,)*
             /// After this position; before it with `reverse`
-            pub after: Option<u64>,
+            after: Option<u64>,
             /// Of this plan and its tasks
             plan: Option<String>,
             /// Of this stream
@@ -383,28 +400,27 @@ macro_rules! params_of_events {
             event_type: Option<String>,
             /// With this tag
             tag: Option<String>,
-        }
+        });
 
         impl $name {
-            pub async fn filter(&self, api: &Api) -> Result<EventFilter, Problem> {
+            /// The query, and true unless it abbreviates the id of the plan.
+            pub async fn query(&self, api: &Api) -> Result<(Which, bool), Problem> {
+                let plan = api.full_id(api.crew.store(), self.plan.clone()).await?;
                 let query = Which {
                     stream_id: self.stream.clone().unwrap_or_default(),
                     aggregate_id: self.aggregate.clone(),
                     event_type: self.event_type.clone(),
-                    tags: self.tag.iter().cloned().collect(),
+                    tags: self.tag.iter().cloned().chain(plan.as_deref().map(plan_tag)).collect(),
                     ..Which::default()
                 };
-                let plan = api.full_id(api.crew.store(), self.plan.clone()).await?;
-                Ok(EventFilter { plan, query })
+                Ok((query, plan == self.plan))
             }
         }
     };
 }
 
 params_of_events!(Streamed {});
-params_of_events!(EventsOf {
-    /// As of this position of the log; now if left out
-    at: Option<u64>,
+params_of_events!(EventsOf [at] {
     /// 100 if left out, at most 500
     limit: Option<usize>,
     /// The newest first
@@ -433,27 +449,5 @@ async fn event(
 
 /// The routes of the views.
 pub fn routes() -> OpenApiRouter<Arc<Api>> {
-    OpenApiRouter::new()
-        .routes(routes!(plans))
-        .routes(routes!(plan))
-        .routes(routes!(timeline))
-        .routes(routes!(graph))
-        .routes(routes!(counts))
-        .routes(routes!(why_plan))
-        .routes(routes!(checkpoints))
-        .routes(routes!(prompt))
-        .routes(routes!(diff))
-        .routes(routes!(compare))
-        .routes(routes!(needs))
-        .routes(routes!(agents))
-        .routes(routes!(leases))
-        .routes(routes!(tasks))
-        .routes(routes!(files))
-        .routes(routes!(messages))
-        .routes(routes!(conflicts))
-        .routes(routes!(statistics))
-        .routes(routes!(marks))
-        .routes(routes!(why))
-        .routes(routes!(events))
-        .routes(routes!(event))
+    of_log().merge(of_plan()).merge(of_commands()).routes(routes!(event))
 }

@@ -47,7 +47,7 @@ pub async fn agents(look: &Look<'_>) -> Result<Markup, Failure> {
     ranked.sort_by_key(|((rank, _, _), _)| *rank);
     let n_idle = ranked.iter().filter(|((rank, _, _), _)| *rank == 3).count();
     let agents = ranked.into_iter().map(|((_, class, word), agent)| (words::pill(class, word), agent)).collect();
-    let leases = look.shown.leases(|_, _, _| true).await?;
+    let leases = look.shown.leases(|_| true).await?;
     Ok(Markup::of(&Agents { look, agents, n_idle, leases }))
 }
 
@@ -81,7 +81,7 @@ struct Files<'a> {
 
 /// The card of the files.
 pub async fn files(look: &Look<'_>) -> Result<Markup, Failure> {
-    let (files, leases) = (look.shown.files().await?, look.shown.leases(|_, _, _| true).await?);
+    let (files, leases) = (look.shown.files().await?, look.shown.leases(|_| true).await?);
     Ok(Markup::of(&Files { look, files, leases }))
 }
 

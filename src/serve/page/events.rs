@@ -2,12 +2,13 @@
 
 use askama::Template;
 use crewlog_mq::{Position, Query, Range, Recorded};
+use crewlog_planner::event::plan_tag;
 use serde_json::Value;
 
 use super::look::Look;
 use super::words::{self, Markup, cut};
 use crate::ui::failure::Failure;
-use crate::views::{EventFilter, TaskNames};
+use crate::views::TaskNames;
 
 /// The rows of a page.
 const PAGE_ROWS: usize = 100;
@@ -70,21 +71,20 @@ pub async fn events(look: &Look<'_>) -> Result<Markup, Failure> {
 /// The newest matching events, oldest first, and the position before which there are more.
 async fn matching(look: &Look<'_>) -> Result<(Vec<Recorded>, Option<Position>), Failure> {
     let scope = look.asked.get("scope").unwrap_or_default();
-    let plan = look.plan.as_ref().map(|plan| plan.id.clone());
-    let event_type = look.asked.get("type");
-    let query = event_type.map_or(Query::all(), |event_type| Query::all().of_type(event_type.trim()));
-    let filter = EventFilter { plan, query };
+    let event_type = look.asked.get("type").map(|event_type| event_type.trim().to_owned());
+    let tags = look.plan.iter().map(|plan| plan_tag(&plan.id)).collect();
+    let query = Query { event_type, tags, ..Query::all() };
     let words = look.asked.get("q").map(str::to_lowercase);
     let is_meant = |event: &Recorded| {
         let texts = [&event.data, &event.event_type, &event.aggregate_id];
         let says = |words: &String| texts.iter().any(|text| text.to_lowercase().contains(words));
         let is_sign = SIGNS_OF_LIFE.contains(&event.event_type.as_str());
-        (event_type.is_some() || scope == "all" || !is_sign) && words.as_ref().is_none_or(says)
+        (query.event_type.is_some() || scope == "all" || !is_sign) && words.as_ref().is_none_or(says)
     };
     let up_to = look.asked.number("before").map_or(look.shown.at, |before| Position((before - 1).max(0)));
     let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(up_to).backwards()));
     while let Some(range) = rest.filter(|_| found.len() < PAGE_ROWS && n_read < READ_MAX) {
-        let page = look.shown.events(&filter, range, PAGE_ROWS * 2).await?;
+        let page = look.shown.events(&query, range, PAGE_ROWS * 2).await?;
         n_read += page.events.len().max(1);
         rest = range.rest(&page);
         found.extend(page.events.into_iter().filter(is_meant));

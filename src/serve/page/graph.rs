@@ -1,6 +1,6 @@
 //! The graph of a plan's dependencies, step by step from left to right.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use askama::Template;
@@ -99,7 +99,7 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     svg.end()
 }
 
-/// Draws the lines. Lines that many nodes of a layer share pass through one point.
+/// Draws the lines, which bend at the layers that they pass.
 fn draw_edges(
     svg: &mut Svg,
     graph: &PlanGraph,
@@ -108,45 +108,24 @@ fn draw_edges(
     bends: &[Vec<f64>],
     ends: impl Fn(usize) -> ((f64, f64), (f64, f64)),
 ) {
-    let mut of: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for (n, (_, to)) in edges.iter().enumerate().filter(|(n, _)| bends[*n].is_empty()) {
-        of.entry(*to).or_default().push(n);
-    }
-    let mut bundles: BTreeMap<Vec<usize>, Vec<usize>> = BTreeMap::new();
-    for (to, edges_to) in of {
-        bundles.entry(edges_to.iter().map(|n| edges[*n].0).collect()).or_default().push(to);
-    }
-    bundles.retain(|from, to| from.len() * to.len() > from.len() + to.len() + 1);
     let is_critical = |place: usize| graph.nodes[shown[place]].is_critical;
     let (mut plain, mut critical) = (String::new(), String::new());
-    let mut curve = |from: (f64, f64), to: (f64, f64), is_bold: bool| {
-        let middle = (from.0 + to.0) / 2.0;
-        let path = if is_bold { &mut critical } else { &mut plain };
-        let (x1, y1, x, x2, y2) = (Px(from.0), Px(from.1), Px(middle), Px(to.0), Px(to.1));
-        let _ = write!(path, "M{x1} {y1}C{x} {y1} {x} {y2} {x2} {y2}");
-    };
-    for (from, to) in &bundles {
-        let ys: Vec<f64> = from.iter().chain(to).map(|place| ends(*place).0.1).collect();
-        let point = (ends(to[0]).0.0 - LAYER_GAP / 2.0, ys.iter().sum::<f64>() / ys.len() as f64);
-        from.iter().for_each(|from| curve(ends(*from).1, point, is_critical(*from)));
-        to.iter().for_each(|to| curve(point, ends(*to).0, is_critical(*to)));
-    }
-    let is_bundled =
-        |from: usize, to: usize| bundles.iter().any(|(froms, tos)| tos.contains(&to) && froms.contains(&from));
     for ((from, to), bends) in edges.iter().zip(bends) {
-        if bends.is_empty() && is_bundled(*from, *to) {
-            continue;
-        }
-        let is_bold = is_critical(*from) && is_critical(*to);
+        let path = if is_critical(*from) && is_critical(*to) { &mut critical } else { &mut plain };
+        let mut curve = |from: (f64, f64), to: (f64, f64)| {
+            let middle = (from.0 + to.0) / 2.0;
+            let (x1, y1, x, x2, y2) = (Px(from.0), Px(from.1), Px(middle), Px(to.0), Px(to.1));
+            let _ = write!(path, "M{x1} {y1}C{x} {y1} {x} {y2} {x2} {y2}");
+        };
         let (mut at, end) = (ends(*from).1, ends(*to).0);
         let stride = (end.0 - at.0 - LAYER_GAP) / bends.len().max(1) as f64;
         for (n, y) in bends.iter().enumerate() {
             let x = at.0 + LAYER_GAP;
-            curve(at, (x, *y), is_bold);
+            curve(at, (x, *y));
             at = (x + stride - if n + 1 < bends.len() { LAYER_GAP } else { 0.0 }, *y);
-            curve((x, *y), at, is_bold);
+            curve((x, *y), at);
         }
-        curve(at, end, is_bold);
+        curve(at, end);
     }
     for (class, path) in [("edge", plain), ("edge crit", critical)] {
         svg.write(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));

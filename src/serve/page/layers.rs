@@ -1,6 +1,6 @@
 //! Lays a graph out in layers, so that few lines cross and related nodes are close.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// Rounds of moving nodes towards their neighbours.
 const ROUNDS: usize = 6;
@@ -28,22 +28,19 @@ pub fn reduced(n_nodes: usize, layer: &[usize], edges: &[(usize, usize)]) -> Vec
     edges.iter().for_each(|(from, to)| before[*to].push(*from));
     let mut order: Vec<usize> = (0..n_nodes).collect();
     order.sort_by_key(|node| layer[*node]);
-    let words = n_nodes.div_ceil(64);
-    let mut reach: Vec<Vec<u64>> = vec![vec![0; words]; n_nodes];
+    let mut reach: Vec<HashSet<usize>> = vec![HashSet::new(); n_nodes];
     let mut kept = Vec::new();
-    let has = |set: &[u64], node: usize| set[node / 64] >> (node % 64) & 1 == 1;
     for node in order {
         // The latest first: their predecessors are implied.
         before[node].sort_by_key(|from| std::cmp::Reverse(layer[*from]));
-        let mut set = vec![0_u64; words];
+        let mut reached = HashSet::new();
         for from in &before[node] {
-            if !has(&set, *from) {
+            if reached.insert(*from) {
                 kept.push((*from, node));
-                set[*from / 64] |= 1 << (*from % 64);
-                set.iter_mut().zip(&reach[*from]).for_each(|(word, more)| *word |= more);
+                reached.extend(&reach[*from]);
             }
         }
-        reach[node] = set;
+        reach[node] = reached;
     }
     kept
 }

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use askama::Template;
-use crewlog_mq::{Error, Position, Range};
+use crewlog_mq::{Error, Position, Query, Range};
+use crewlog_planner::event::plan_tag;
 
 use super::look::Look;
 use super::words::{self, LAYERS, Markup, of_counts};
 use crate::ui::failure::Failure;
-use crate::views::{CountsAt, EventFilter, Mark};
+use crate::views::{CountsAt, Mark};
 
 /// The bars of the histogram.
 const N_BARS: usize = 120;
@@ -94,9 +95,9 @@ fn paths(bars: &[CountsAt], first: usize, class: &str, n_max: u32) -> Vec<(Strin
 /// The links to other moments.
 async fn steps(look: &Look<'_>, marks: &[Mark]) -> Result<Vec<Step>, Error> {
     let (at, head, start) = (look.shown.at, look.head.at, look.append_start().await?);
-    let filter = EventFilter { plan: look.plan.as_ref().map(|plan| plan.id.clone()), ..EventFilter::default() };
+    let query = look.plan.as_ref().map_or(Query::all(), |plan| Query::all().and_tag(plan_tag(&plan.id)));
     let found = async |range: Range| -> Result<Option<Position>, Error> {
-        Ok(look.head.events(&filter, range, 1).await?.events.first().map(|event| event.position))
+        Ok(look.head.events(&query, range, 1).await?.events.first().map(|event| event.position))
     };
     let back = found(Range::up_to(Position((start.0 - 1).max(0))).backwards()).await?;
     let on = if at < head { found(Range::between(at, head)).await? } else { None };

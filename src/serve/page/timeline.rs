@@ -6,10 +6,10 @@ use super::look::Look;
 use super::svg::{Anchor, Px, Svg, fitting};
 use crewlog_planner::lifecycle::State;
 
-use super::words::{Markup, clock, cut, lasting};
+use super::words::{Markup, cut, lasting};
 use crate::ui::failure::Failure;
 use crate::ui::text::rfc3339;
-use crate::views::{LaneBar, Timeline};
+use crate::views::{LaneBar, Timeline, time_of_day};
 use crewlog_mq::Timestamp;
 
 /// The width of the names of the lanes, which stay in view, and of the times next to them.
@@ -188,7 +188,7 @@ fn draw_bar(svg: &mut Svg, look: &Look<'_>, bar: &LaneBar, now_us: i64, scale: &
     let (from, to) = (scale.x(bar.from_us), scale.x(until));
     let width = (to - from - 1.0).max(3.0);
     let (begin, lasted) = (rfc3339(Timestamp(bar.from_us)), lasting(until - bar.from_us));
-    let words = format!("{} {}: {word}, {lasted} from {} UTC", bar.task, cut(&bar.title, 100), clock(&begin));
+    let words = format!("{} {}: {word}, {lasted} from {} UTC", bar.task, cut(&bar.title, 100), time_of_day(&begin));
     svg.link(&format!("bar {class}"), &look.link_task(&bar.task), &words);
     svg.rect((from, top), (width, height), 4.0);
     let (room, rest) = (width - 12.0, if class == "b-fail" { "failed" } else { &bar.title });

@@ -9,8 +9,8 @@ use crewlog_planner::lifecycle::State;
 
 pub use crate::ui::text::one_line as cut;
 use crate::ui::text::{rfc3339, visible};
-use crate::views::Counts;
-pub use crate::views::of_executor;
+use crate::views::{Counts, time_of_day};
+pub use crate::views::{name_of_value, of_executor};
 
 /// The states from bottom to top and from left to right, each with its class in drawings.
 pub const LAYERS: [(&str, &[State]); 7] = [
@@ -76,11 +76,10 @@ pub fn rich(text: &str, chars_max: usize) -> Markup {
     let n_marks = text.matches('`').count();
     let mut markup = String::new();
     for (n, part) in text.split('`').enumerate() {
-        match n {
-            0 => markup.push_str(part),
+        match n % 2 {
+            1 if n < n_marks => markup.push_str(&format!("<code>{part}</code>")),
             // The last mark of an odd number opens nothing.
-            n if n == n_marks && n % 2 == 1 => markup.push_str(&format!("`{part}")),
-            n if n % 2 == 1 => markup.push_str(&format!("<code>{part}</code>")),
+            1 => markup.push_str(&format!("`{part}")),
             _text => markup.push_str(part),
         }
     }
@@ -111,11 +110,6 @@ pub fn some_of<T>(all: &[T], n_max: usize, words: impl Fn(&T) -> String) -> Stri
     named.join(", ")
 }
 
-/// The time of day of an RFC 3339 time in UTC.
-pub fn clock(rfc3339: &str) -> &str {
-    rfc3339.get(11..19).unwrap_or(rfc3339)
-}
-
 /// A time of day; the script writes it in the reader's time zone.
 pub fn at_clock(rfc3339: &str) -> Markup {
     timed("data-clock", rfc3339)
@@ -127,7 +121,7 @@ pub fn ago(rfc3339: &str) -> Markup {
 }
 
 fn timed(how: &str, moment: &str) -> Markup {
-    Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{}</time>", clock(moment)))
+    Markup(format!("<time {how} datetime=\"{moment}\" title=\"{moment}\">{}</time>", time_of_day(moment)))
 }
 
 /// The time of day of a log time; empty before the first event.
@@ -181,9 +175,4 @@ pub fn of_counts(counts: &Counts) -> String {
     let some = State::ALL.iter().map(|state| (counts[*state as usize], *state)).filter(|(n, _)| *n > 0);
     let words: Vec<_> = some.map(|(n, state)| format!("{} {}", grouped(n), state.words())).collect();
     if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") }
-}
-
-/// The JSON name of a value as a word.
-pub fn name_of_value(value: &serde_json::Value) -> String {
-    visible(value.as_str().unwrap_or_default())
 }
