@@ -17,9 +17,10 @@ use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::lifecycle::States;
 use crewlog_planner::listing::PlanList;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The most stored states of plans; those of the least recently used plan are dropped first.
 const PLAN_STATES_MAX: usize = 600;
@@ -59,6 +60,8 @@ pub struct AsOf {
     pub(super) crew: Arc<Crew>,
     store: EventStore,
     pub(super) kept: Arc<Kept>,
+    /// The states of plans that have been asked for: one view may need them several times.
+    states: Arc<Mutex<BTreeMap<String, States>>>,
     pub(super) is_server: bool,
 }
 
@@ -89,7 +92,7 @@ impl Views {
             None => store.now(),
         };
         let (crew, is_server) = (self.crew.clone(), self.is_server);
-        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, is_server })
+        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, states: Arc::default(), is_server })
     }
 
     /// The log, its cache, and its last position. After the log went back, a server starts a new cache.
@@ -128,7 +131,11 @@ impl AsOf {
     pub async fn earlier(&self, at: Position) -> Result<Self, Error> {
         let at = self.store().whole(at.min(self.at)).await?;
         let now = time_of(self.store(), at).await?;
-        Ok(Self { at, now, is_past: true, ..self.clone() })
+        Ok(Self { at, now, is_past: true, states: Arc::default(), ..self.clone() })
+    }
+
+    pub(super) fn known_states(&self) -> MutexGuard<'_, BTreeMap<String, States>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A plan with its history. Without events if the plan did not exist yet.

@@ -1,12 +1,14 @@
 //! Agents by directory, and the edits without leases.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
 use crewlog_mq::{Error, Query, Range};
 use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{self, LeaseEvent};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::lifecycle::State;
+use futures::{StreamExt, TryStreamExt};
 
 use super::{AsOf, EditView, FilesCell, FilesRow, FilesView};
 use crate::ui::text::rfc3339;
@@ -67,26 +69,24 @@ impl AsOf {
     /// The last refused edits and changes without a lease, of one file or of all, newest first.
     pub async fn edits(&self, of: Option<&Target>, limit: usize) -> Result<Vec<EditView>, Error> {
         let query = Query::aggregate(leases::STREAM, self.project()).of_types(["EditRefused", "UnleasedEdit"]);
-        let (mut found, mut n_read, mut rest) = (Vec::new(), 0, Some(Range::up_to(self.at).backwards()));
-        while let Some(range) = rest.filter(|_| found.len() < limit && n_read < READ_MAX) {
-            let page = self.store().read(&query, range, 500).await?;
-            n_read += page.events.len();
-            for recorded in &page.events {
-                let (path, agent, lease, at) = match recorded.decode()? {
-                    LeaseEvent::EditRefused { holder, target, lease, at } => {
-                        (target.path, Some(holder.agent), Some(lease), at)
-                    }
-                    LeaseEvent::UnleasedEdit { path, agent, lease, at, .. } => (path, agent, lease, at),
-                    // The query selects no other types.
-                    _another => continue,
-                };
-                let overlaps = |of: &Target| Target::literal(&path).is_ok_and(|edited| of.overlaps(&edited));
-                if of.is_none_or(overlaps) && found.len() < limit {
-                    let (event, position, at) = (recorded.event_type.clone(), recorded.position, rfc3339(at));
-                    found.push(EditView { event, path, agent, lease, position, at });
+        let mut found = Vec::new();
+        let mut records = pin!(self.store().records(&query, Range::up_to(self.at).backwards()).take(READ_MAX));
+        while found.len() < limit
+            && let Some(recorded) = records.try_next().await?
+        {
+            let (path, agent, lease, at) = match recorded.decode()? {
+                LeaseEvent::EditRefused { holder, target, lease, at } => {
+                    (target.path, Some(holder.agent), Some(lease), at)
                 }
+                LeaseEvent::UnleasedEdit { path, agent, lease, at, .. } => (path, agent, lease, at),
+                // The query selects no other types.
+                _another => continue,
+            };
+            let overlaps = |of: &Target| Target::literal(&path).is_ok_and(|edited| of.overlaps(&edited));
+            if of.is_none_or(overlaps) {
+                let (event, position, at) = (recorded.event_type, recorded.position, rfc3339(at));
+                found.push(EditView { event, path, agent, lease, position, at });
             }
-            rest = range.rest(&page);
         }
         Ok(found)
     }
@@ -94,11 +94,10 @@ impl AsOf {
 
 /// The directory of a path: at most its first two parts.
 fn directory(path: &str) -> String {
-    let parts: Vec<_> = path.split('/').collect();
-    let is_plain = |part: &&&str| !part.contains(['*', '?', '[', '{']);
-    let folders =
-        parts[..parts.len().saturating_sub(1)].iter().take_while(is_plain).take(2).copied().collect::<Vec<_>>();
-    if folders.is_empty() { "./".to_owned() } else { format!("{}/", folders.join("/")) }
+    let Some((folders, _)) = path.rsplit_once('/') else { return "./".to_owned() };
+    let plain = folders.split('/').take_while(|part| !part.contains(['*', '?', '[', '{'])).take(2);
+    let plain = plain.collect::<Vec<_>>().join("/");
+    if plain.is_empty() { "./".to_owned() } else { format!("{plain}/") }
 }
 
 /// The most frequent names, at most `max`, and the number of the others.

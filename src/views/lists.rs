@@ -17,9 +17,8 @@ use super::{
     AsOf, ConflictHolder, ConflictView, CountsAt, CountsView, ListedPlan, Mark, PlanShown, ProjectFigures, TaskNames,
 };
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
 use crate::ui::text::{one_line, rfc3339};
-use crate::views::queries::unreadable_plan;
+use crate::views::queries::unless_unreadable;
 
 /// The most marks, the newest.
 const MARKS_MAX: usize = 500;
@@ -66,14 +65,8 @@ impl AsOf {
         if let Some(summary) = plan.summary.clone().filter(|_| !plan.has_changed) {
             return Ok(Some((summary, 0)));
         }
-        match self.track(&plan.id).await {
-            Ok(track) => Ok(PlanSummary::of(&plan.id, &track.view).map(|summary| (summary, track.n_events))),
-            Err(error @ Error::Decode { .. }) => {
-                say(&unreadable_plan(&plan.id, &error));
-                Ok(None)
-            }
-            Err(error) => Err(error),
-        }
+        let track = unless_unreadable(&plan.id, self.track(&plan.id).await)?;
+        Ok(track.and_then(|track| Some((PlanSummary::of(&plan.id, &track.view)?, track.n_events))))
     }
 
     /// A plan with its tasks, its questions and its forks.
@@ -124,9 +117,8 @@ impl AsOf {
             let holders = conflict.holders.iter_mut().map(|holder| (&holder.plan, &mut holder.task));
             let resolved = conflict.resolved.iter_mut().map(|resolved| (&resolved.plan, &mut resolved.task));
             for (plan, task) in holders.chain(resolved) {
-                let number = task.parse().map(TaskId);
-                if let Ok(number) = number {
-                    *task = names.of(plan, number).await?;
+                if let Ok(number) = task.parse() {
+                    *task = names.of(plan, TaskId(number)).await?;
                 }
             }
         }

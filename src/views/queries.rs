@@ -66,13 +66,17 @@ pub async fn load_view(store: &EventStore, plan: &str, range: Range) -> Result<P
 
 /// A plan as of a position. One that cannot be read is named.
 pub async fn load_readable(store: &EventStore, plan: &str, at: Position) -> Result<Option<PlanView>, Failure> {
-    match load_view(store, plan, Range::up_to(at)).await {
-        Ok(view) => Ok(Some(view)),
+    Ok(unless_unreadable(plan, load_view(store, plan, Range::up_to(at)).await)?)
+}
+
+/// The result of reading a plan: none, with a warning, for a plan that cannot be read.
+pub fn unless_unreadable<T>(plan: &str, read: Result<T, Error>) -> Result<Option<T>, Error> {
+    match read {
         Err(error @ Error::Decode { .. }) => {
             say(&unreadable_plan(plan, &error));
             Ok(None)
         }
-        Err(error) => Err(error.into()),
+        read => read.map(Some),
     }
 }
 

@@ -1,6 +1,5 @@
 //! The states of plans and tasks as of a position. At the head they depend on live holders and configured executors.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crewlog_executors::crew::{Holders, TaskSummary, summaries};
@@ -21,21 +20,18 @@ pub fn counts_of(states: &States) -> Counts {
 impl AsOf {
     /// The states of a plan and its tasks, by those of its sub-plans.
     pub async fn states(&self, plan: &str) -> Result<States, Error> {
-        let (holders, mut order) = (self.holders().await?, self.family(plan).await?);
-        let mut below: BTreeMap<String, State> = BTreeMap::new();
-        // Each sub-plan comes after its parent plan.
-        while let Some(sub_plan) = order.pop() {
-            let track = self.track(&sub_plan).await?;
-            let known = |plan: &str| below.get(plan).copied();
-            let states = self.observing(holders.as_ref(), &known, |it| States::of(&sub_plan, &track.view, it));
-            if order.is_empty() {
-                return Ok(states);
-            }
-            if track.view.created_at.is_some() {
-                below.insert(sub_plan, states.plan.state);
-            }
+        if let Some(states) = self.known_states().get(plan) {
+            return Ok(states.clone());
         }
-        Ok(States::of(plan, &self.track(plan).await?.view, &Observed::default()))
+        let holders = self.holders().await?;
+        // Each sub-plan comes before its parent plan.
+        for plan in self.family(plan).await?.into_iter().rev() {
+            let track = self.track(&plan).await?;
+            let known = |plan: &str| self.known_states().get(plan).map(|states| states.plan.state);
+            let states = self.observing(holders.as_ref(), &known, |it| States::of(&plan, &track.view, it));
+            self.known_states().insert(plan, states);
+        }
+        Ok(self.known_states()[plan].clone())
     }
 
     /// A plan and the sub-plans that carry out its tasks now, each after its parent plan.

@@ -6,9 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use axum::extract::FromRequestParts;
 use axum::http::header::{AUTHORIZATION, COOKIE};
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -27,7 +25,7 @@ const TOKEN_CHARS: usize = 32;
 const TOKENS_MAX: usize = 1_000;
 const TOKEN_NAME_CHARS_MAX: usize = 64;
 
-/// The author of a request.
+/// The author of a request, which the guard puts into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Caller {
     /// An agent program, which may use `/mcp` only.
@@ -63,16 +61,6 @@ impl Caller {
             Self::Agent | Self::Person => person(),
             Self::Token { name, .. } => name.clone(),
         }
-    }
-}
-
-/// The guard has put the caller into the request.
-impl<S: Sync> FromRequestParts<S> for Caller {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let found = parts.extensions.get::<Self>().cloned();
-        found.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "a credential is missing"))
     }
 }
 
@@ -194,16 +182,17 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failur
 pub async fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
     // Tokens of a log that is not there would be lost, or become those of another.
     session.place.open().await?;
+    let file = session.place.beside("tokens");
     match command {
-        None => list(session),
-        Some(Tokens::Add { name, scope }) => add(session, &name, scope),
-        Some(Tokens::Revoke { name }) => revoke(session, &name),
+        None => list(session, &file),
+        Some(Tokens::Add { name, scope }) => add(session, &file, &name, scope),
+        Some(Tokens::Revoke { name }) => revoke(session, &file, &name),
     }
 }
 
 /// Lists them, without their texts.
-fn list(session: &Session) -> Result<Code, Failure> {
-    let tokens = read(&session.place.beside("tokens"))?;
+fn list(session: &Session, file: &Path) -> Result<Code, Failure> {
+    let tokens = read(file)?;
     let json = |token: &Token| serde_json::json!({ "name": token.name, "scopes": token.scopes, "created_at": token.created_at });
     session.print_list("tokens", serde_json::json!({}), &tokens, json, |to, token| {
         let scopes: Vec<&str> = token.scopes.iter().map(Into::into).collect();
@@ -212,9 +201,8 @@ fn list(session: &Session) -> Result<Code, Failure> {
 }
 
 /// Creates a token and shows it, once.
-fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
+fn add(session: &Session, file: &Path, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
     session.person_only("make tokens")?;
-    let file = session.place.beside("tokens");
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
         let form = format!("use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores");
@@ -223,7 +211,7 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
     scopes.sort_unstable();
     scopes.dedup();
     let token = random();
-    change(&file, |tokens| {
+    change(file, |tokens| {
         if tokens.iter().any(|token| token.name == name) {
             return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
                 .hint(session.command(&format!("serve tokens revoke {name}"))));
@@ -239,10 +227,9 @@ fn add(session: &Session, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Fa
     session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)
 }
 
-fn revoke(session: &Session, name: &str) -> Result<Code, Failure> {
+fn revoke(session: &Session, file: &Path, name: &str) -> Result<Code, Failure> {
     session.person_only("revoke tokens")?;
-    let file = session.place.beside("tokens");
-    change(&file, |tokens| {
+    change(file, |tokens| {
         let n_before = tokens.len();
         tokens.retain(|token| token.name != name);
         let missing = || Failure::new(Code::Nothing, format!("there is no token {name:?}"));

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Scope};
@@ -83,7 +83,7 @@ fn has_nul(value: &Value) -> bool {
 /// `POST /api/commands/NAME`.
 pub async fn command(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     headers: HeaderMap,
     body: Result<Json<Value>, JsonRejection>,

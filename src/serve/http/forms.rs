@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::rejection::FormRejection;
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
@@ -28,7 +29,7 @@ const TYPED: [&str; 9] = ["text", "note", "reason", "result", "error", "name", "
 /// `POST /do/NAME`.
 pub async fn form(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    Extension(caller): Extension<Caller>,
     Path(name): Path<String>,
     form: Result<Form<Vec<(String, String)>>, FormRejection>,
 ) -> Response {

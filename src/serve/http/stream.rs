@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -27,7 +28,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 )]
 pub async fn stream(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    Extension(caller): Extension<Caller>,
     headers: HeaderMap,
     Params(of): Params<Streamed>,
 ) -> Result<Response, Problem> {

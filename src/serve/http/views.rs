@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::header::CACHE_CONTROL;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use crewlog_executors::crew::Crew;
 use crewlog_mq::{EventStore, Position, Query as Which, Range, Recorded};
 use crewlog_planner::event::plan_tag;
@@ -132,7 +132,7 @@ macro_rules! views {
     ($routes:ident: $($(#[$doc:meta])* $name:ident $path:literal, $params:ident => [$($form:tt)+], |$api:ident, $as_of:ident, $query:ident $(, $is_fixed:ident)?| $made:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($params), responses((status = 200, body = $($form)+)))]
-        async fn $name(State($api): State<Arc<Api>>, caller: Caller, Params($query): Params<$params>) -> Answer<$($form)+> {
+        async fn $name(State($api): State<Arc<Api>>, Extension(caller): Extension<Caller>, Params($query): Params<$params>) -> Answer<$($form)+> {
             let $as_of = $api.as_of(&caller, $query.at).await?;
             $(let mut $is_fixed = $as_of.is_past;)?
             Ok(View($made, $as_of.is_past $(&& $is_fixed)?))
@@ -149,7 +149,7 @@ macro_rules! views_of_plan {
         #[utoipa::path(get, path = $path, params(("plan" = String, Path), $params), responses((status = 200, body = $($form)+)))]
         async fn $name(
             State(api): State<Arc<Api>>,
-            caller: Caller,
+            Extension(caller): Extension<Caller>,
             Path(plan): Path<String>,
             Params($query): Params<$params>,
         ) -> Answer<$($form)+> {
@@ -169,7 +169,7 @@ macro_rules! printed {
     ($routes:ident: $($(#[$doc:meta])* $name:ident $path:literal, ($($in_path:literal)?) $params:ident, |$session:ident, $query:ident $(, $plan:ident)?| $printed:expr;)+) => {$(
         $(#[$doc])*
         #[utoipa::path(get, path = $path, params($(($in_path = String, Path),)? $params), responses((status = 200, body = Object)))]
-        async fn $name(State(api): State<Arc<Api>>, caller: Caller, $(Path($plan): Path<String>,)? Params($query): Params<$params>) -> Answer<Value> {
+        async fn $name(State(api): State<Arc<Api>>, Extension(caller): Extension<Caller>, $(Path($plan): Path<String>,)? Params($query): Params<$params>) -> Answer<Value> {
             api.printed(&caller, async |$session| $printed).await
         }
     )+
@@ -438,7 +438,7 @@ pub fn event_json(recorded: &Recorded) -> Result<Value, Problem> {
 #[utoipa::path(get, path = "/api/events/{position}", params(("position" = i64, Path), At), responses((status = 200, body = EventDetail)))]
 async fn event(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    Extension(caller): Extension<Caller>,
     position: Result<Path<i64>, axum::extract::rejection::PathRejection>,
     Params(At { at }): Params<At>,
 ) -> Answer<EventDetail> {

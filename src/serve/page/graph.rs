@@ -1,6 +1,5 @@
 //! The graph of a plan's dependencies, step by step from left to right.
 
-use std::collections::HashMap;
 use std::fmt::Write;
 
 use askama::Template;
@@ -71,26 +70,33 @@ fn first_step(graph: &PlanGraph, open: Option<usize>) -> usize {
 }
 
 fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Range<usize>) -> Markup {
-    let shown: Vec<usize> = (0..graph.nodes.len()).filter(|n| steps.contains(&graph.nodes[*n].step)).collect();
-    let place: HashMap<usize, usize> = shown.iter().enumerate().map(|(place, n)| (*n, place)).collect();
-    let layer: Vec<usize> = shown.iter().map(|n| graph.nodes[*n].step - steps.start).collect();
-    let edges = graph.edges.iter().filter_map(|(from, to)| Some((*place.get(from)?, *place.get(to)?)));
-    let edges = reduced(shown.len(), &layer, &edges.collect::<Vec<_>>());
+    // The nodes are in the order of their steps.
+    let shown = [steps.start, steps.end].map(|step| graph.nodes.partition_point(|node| node.step < step));
+    let shown = shown[0]..shown[1];
+    let nodes = &graph.nodes[shown.clone()];
+    let layer: Vec<usize> = nodes.iter().map(|node| node.step - steps.start).collect();
+    let edges = graph.edges.iter().filter(|(from, to)| shown.contains(from) && shown.contains(to));
+    let edges: Vec<_> = edges.map(|(from, to)| (from - shown.start, to - shown.start)).collect();
+    let edges = reduced(nodes.len(), &layer, &edges);
     let n_layers = layer.iter().max().map_or(1, |last| last + 1) as f64;
     let width = ((ROOM - 16.0 - (n_layers - 1.0) * LAYER_GAP) / n_layers).clamp(NODE_WIDTH[0], NODE_WIDTH[1]);
-    let is_long = |n: &&usize| graph.nodes[**n].title.chars().count() as f64 * LETTER > width - 20.0;
-    let height = NODE_HEIGHTS[usize::from(shown.iter().any(|n| is_long(&n)))];
+    let is_long = |node: &GraphNode| node.title.chars().count() as f64 * LETTER > width - 20.0;
+    let height = NODE_HEIGHTS[usize::from(nodes.iter().any(is_long))];
     let layout = lay_out(&layer, &edges, height, NODE_GAP);
     let left = |layer: usize| 8.0 + layer as f64 * (width + LAYER_GAP);
     let size = (left(layer.iter().max().copied().unwrap_or(0)) + width + 8.0, layout.height + 4.0);
-    let label = format!("Graph of {} tasks and groups; each is a link", shown.len());
+    let label = format!("Graph of {} tasks and groups; each is a link", nodes.len());
     let mut svg = Svg::new("graph", (size.0.max(ROOM), size.1), &label, size.0 <= ROOM * SHRUNK_MAX);
-    draw_edges(&mut svg, graph, &shown, &edges, &layout.bends, |place: usize| {
-        let (x, y) = (left(layer[place]), layout.y[place]);
-        ((x, y), (x + width, y))
-    });
-    for (place, n) in shown.iter().enumerate() {
-        let node = &graph.nodes[*n];
+    let mut lines = [String::new(), String::new()];
+    for ((from, to), bends) in edges.iter().zip(&layout.bends) {
+        let path = &mut lines[usize::from(nodes[*from].is_critical && nodes[*to].is_critical)];
+        let (begin, end) = ((left(layer[*from]) + width, layout.y[*from]), (left(layer[*to]), layout.y[*to]));
+        draw_line(path, begin, end, bends);
+    }
+    for (class, path) in ["edge", "edge crit"].into_iter().zip(lines) {
+        svg.write(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
+    }
+    for (place, node) in nodes.iter().enumerate() {
         let task = plan.shown.tasks.iter().find(|task| task.id == node.name);
         let executor = of_executor(task.and_then(|task| task.executor.as_deref()).unwrap_or_default());
         let (x, y) = (left(layer[place]), layout.y[place] - height / 2.0);
@@ -99,37 +105,20 @@ fn draw(look: &Look<'_>, plan: &Chosen, graph: &PlanGraph, steps: std::ops::Rang
     svg.end()
 }
 
-/// Draws the lines, which bend at the layers that they pass.
-fn draw_edges(
-    svg: &mut Svg,
-    graph: &PlanGraph,
-    shown: &[usize],
-    edges: &[(usize, usize)],
-    bends: &[Vec<f64>],
-    ends: impl Fn(usize) -> ((f64, f64), (f64, f64)),
-) {
-    let is_critical = |place: usize| graph.nodes[shown[place]].is_critical;
-    let (mut plain, mut critical) = (String::new(), String::new());
-    for ((from, to), bends) in edges.iter().zip(bends) {
-        let path = if is_critical(*from) && is_critical(*to) { &mut critical } else { &mut plain };
-        let mut curve = |from: (f64, f64), to: (f64, f64)| {
-            let middle = (from.0 + to.0) / 2.0;
-            let (x1, y1, x, x2, y2) = (Px(from.0), Px(from.1), Px(middle), Px(to.0), Px(to.1));
-            let _ = write!(path, "M{x1} {y1}C{x} {y1} {x} {y2} {x2} {y2}");
-        };
-        let (mut at, end) = (ends(*from).1, ends(*to).0);
-        let stride = (end.0 - at.0 - LAYER_GAP) / bends.len().max(1) as f64;
-        for (n, y) in bends.iter().enumerate() {
-            let x = at.0 + LAYER_GAP;
-            curve(at, (x, *y));
-            at = (x + stride - if n + 1 < bends.len() { LAYER_GAP } else { 0.0 }, *y);
-            curve((x, *y), at);
-        }
-        curve(at, end);
+/// Draws a line between two nodes, which is level where it passes a layer.
+fn draw_line(path: &mut String, begin: (f64, f64), end: (f64, f64), bends: &[f64]) {
+    let mut curve = |from: (f64, f64), to: (f64, f64)| {
+        let (x1, y1, x, x2, y2) = (Px(from.0), Px(from.1), Px((from.0 + to.0) / 2.0), Px(to.0), Px(to.1));
+        let _ = write!(path, "M{x1} {y1}C{x} {y1} {x} {y2} {x2} {y2}");
+    };
+    let (mut at, stride) = (begin, (end.0 - begin.0 - LAYER_GAP) / bends.len().max(1) as f64);
+    for (n, y) in bends.iter().enumerate() {
+        let x = at.0 + LAYER_GAP;
+        curve(at, (x, *y));
+        at = (x + stride - if n + 1 < bends.len() { LAYER_GAP } else { 0.0 }, *y);
+        curve((x, *y), at);
     }
-    for (class, path) in [("edge", plain), ("edge crit", critical)] {
-        svg.write(format_args!("<path class=\"{class}\" d=\"{path}\"/>"));
-    }
+    curve(at, end);
 }
 
 fn draw_node(svg: &mut Svg, look: &Look<'_>, node: &GraphNode, executor: &str, (x, y): (f64, f64), size: (f64, f64)) {

@@ -69,7 +69,7 @@ pub fn lay_out(layer: &[usize], edges: &[(usize, usize)], node_height: f64, gap:
     let n_layers = items.iter().map(|item| item.layer + 1).max().unwrap_or(0);
     let mut layers: Vec<Vec<usize>> = vec![Vec::new(); n_layers];
     (0..items.len()).for_each(|i| layers[items[i].layer].push(i));
-    layers.iter().for_each(|layer| stack(&mut items, layer));
+    layers.iter().for_each(|layer| stack(&mut items, layer, 0.0));
     for round in 0..ROUNDS {
         let side = round % 2;
         let forward: Vec<usize> = if side == 0 { (0..n_layers).collect() } else { (0..n_layers).rev().collect() };
@@ -94,18 +94,18 @@ fn join(items: &mut [Item], from: usize, to: usize) {
     }
 }
 
-/// Puts the items of a layer below each other, around the middle.
-fn stack(items: &mut [Item], layer: &[usize]) {
-    let total: f64 = layer.iter().map(|i| items[*i].height).sum();
-    let mut y = -total / 2.0;
-    for i in layer {
+/// Puts items below each other, around a height.
+fn stack(items: &mut [Item], members: &[usize], middle: f64) {
+    let total: f64 = members.iter().map(|i| items[*i].height).sum();
+    let mut y = middle - total / 2.0;
+    for i in members {
         items[*i].y = y + items[*i].height / 2.0;
         y += items[*i].height;
     }
 }
 
 /// Moves the items of a layer towards those they are connected with on one side, finally on both.
-fn settle(items: &mut [Item], layer: &mut [usize], side: usize, is_both: bool) {
+fn settle(items: &mut [Item], layer: &mut Vec<usize>, side: usize, is_both: bool) {
     let wanted = |i: usize| {
         let sides = if is_both { [0, 1].as_slice() } else { std::slice::from_ref(&side) };
         let joined: Vec<f64> =
@@ -125,14 +125,6 @@ fn settle(items: &mut [Item], layer: &mut [usize], side: usize, is_both: bool) {
         }
         groups.push(group);
     }
-    let mut n = 0;
-    for (middle, height, members) in groups {
-        let mut y = middle - height / 2.0;
-        for i in members {
-            items[i].y = y + items[i].height / 2.0;
-            y += items[i].height;
-            layer[n] = i;
-            n += 1;
-        }
-    }
+    groups.iter().for_each(|(middle, _, members)| stack(items, members, *middle));
+    *layer = groups.into_iter().flat_map(|(_, _, members)| members).collect();
 }
