@@ -74,7 +74,7 @@ pub struct Session {
 }
 
 /// The caller of a command that came over the network.
-pub struct Remote {
+struct Remote {
     pub crew: Arc<Crew>,
     /// Its name, as events name a person.
     pub name: String,
@@ -134,10 +134,11 @@ impl Session {
     }
 
     /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
-    pub fn of_remote(&self, remote: Remote, yes: bool) -> Self {
+    pub fn of_remote(&self, crew: Arc<Crew>, name: String, is_person: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
+        let remote = Remote { crew, name, is_person, reply: Mutex::default() };
         let (words, remote) = (Arc::default(), Some(Arc::new(remote)));
-        Self { terminal, output: Output::Json, yes, words, remote, ..self.clone() }
+        Self { terminal, output: Output::Json, yes: false, words, remote, ..self.clone() }
     }
 
     /// The output so far.

@@ -24,7 +24,7 @@ use self::screen::Screen;
 use self::shown::{Asked, Shown};
 use self::state::{Event, Request, State};
 use crate::action::Action;
-use crate::context::{Remote, Session};
+use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::views::Views;
@@ -122,9 +122,8 @@ impl View<'_> {
                 found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
             Request::Execute(action) => {
-                let (name, reply) = (self.session.person(), Default::default());
-                let remote = Remote { crew, name, is_person: true, reply };
-                self.doing.spawn(execute(self.session.of_remote(remote, false), *action));
+                let session = self.session.of_remote(crew, self.session.person(), true);
+                self.doing.spawn(execute(session, *action));
             }
             // It ends the loop.
             Request::Quit => {}

@@ -60,7 +60,7 @@ pub struct AsOf {
     pub(super) crew: Arc<Crew>,
     store: EventStore,
     pub(super) kept: Arc<Kept>,
-    /// The states of plans that have been asked for: one view may need them several times.
+    /// The states that were computed before: one view may need those of a plan several times.
     states: Arc<Mutex<BTreeMap<String, States>>>,
     pub(super) is_server: bool,
 }

@@ -12,7 +12,6 @@ use super::access::{Caller, Scope};
 use super::problem::Problem;
 use super::views::Api;
 use crate::action::{Action, ActionKind};
-use crate::context::Remote;
 use crate::serve::mcp::once;
 
 /// The header that makes a repeated request run only once.
@@ -47,13 +46,8 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, mut fields: Map<Str
     }
     fields.insert("action".to_owned(), name.into());
     let action: Action = serde_json::from_value(fields.into()).map_err(|error| Problem::invalid(error.to_string()))?;
-    let remote = Remote {
-        crew: api.crew.clone(),
-        name: caller.name(),
-        is_person: caller.has(Scope::Operator),
-        reply: Default::default(),
-    };
-    let session = api.session.of_remote(remote, yes);
+    let mut session = api.session.of_remote(api.crew.clone(), caller.name(), caller.has(Scope::Operator));
+    session.yes = yes;
     // A caller that disconnects must not leave a command half done.
     let executing = tokio::spawn(async move {
         let ended = action.execute(&session).await;

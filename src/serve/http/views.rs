@@ -24,7 +24,7 @@ use super::problem::Problem;
 use crate::cli::typed::{Address, PlanAt};
 use crate::commands::plan::{self, Checkpoint};
 use crate::commands::{Show, diff, show};
-use crate::context::{Remote, Session};
+use crate::context::Session;
 use crate::serve::page::Site;
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::{Choice, find_plan};
@@ -98,8 +98,7 @@ impl Api {
         print: impl AsyncFnOnce(&Session) -> Result<Code, Failure>,
     ) -> Answer<Value> {
         caller.check(Scope::Read)?;
-        let (crew, name) = (self.crew.clone(), caller.name());
-        let session = self.session.of_remote(Remote { crew, name, is_person: false, reply: Default::default() }, false);
+        let session = self.session.of_remote(self.crew.clone(), caller.name(), false);
         print(&session).await?;
         Ok(View(session.reply().result, false))
     }
