@@ -16,10 +16,7 @@ use crate::commands::{Answer, Cancel, Fork, Pause, Retry, Send, answer, cancel, 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 
-/// The action of an item that waits for a person, with the person's own words in it.
-///
-/// # Errors
-/// Words that do not fit, with the reason.
+/// The action of an item that waits for a person, with the person's own words in it. The error says why they do not fit.
 pub fn of_need(order: &Value, words: &str) -> Result<Action, Failure> {
     serde_json::from_value(filled(order, words)).map_err(|error| Failure::user(error.to_string()))
 }

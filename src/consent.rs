@@ -16,20 +16,17 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_p
     // A cancelled task may be reopened by a retry, so it is shown too.
     let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
-        let run = match (&task.command, roster.agent_for(task)) {
-            (Some(command), _) => command.clone(),
-            (None, Some(agent)) => format!("{} ({})", one_line(&task.description, 60), command_line(agent)),
-            (None, None) => {
-                let SubPlan { text, agent, request } = task.sub_plan.as_ref()?;
-                let agent = agent.as_deref();
-                match request {
-                    Some(_) => format!("asks a {} agent: {}", agent.unwrap_or_default(), one_line(text, 100)),
-                    None => {
-                        let agent = agent.map(|agent| format!(" ({agent})")).unwrap_or_default();
-                        format!("a plan of its own{agent} of:\n{text}")
-                    }
-                }
+        let run = match (&task.command, roster.agent_for(task), task.sub_plan.as_ref()) {
+            (Some(command), _, _) => command.clone(),
+            (None, Some(agent), _) => format!("{} ({})", one_line(&task.description, 60), command_line(agent)),
+            (None, None, Some(SubPlan { text, agent, request: Some(_) })) => {
+                format!("asks a {} agent: {}", agent.as_deref().unwrap_or_default(), one_line(text, 100))
             }
+            (None, None, Some(SubPlan { text, agent, request: None })) => {
+                let agent = agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default();
+                format!("a plan of its own{agent} of:\n{text}")
+            }
+            (None, None, None) => return None,
         };
         Some((task.name(), format!("{run}{given_up}")))
     });

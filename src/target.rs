@@ -149,8 +149,11 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
                 None => format!("{plan} has no open question"),
             };
             let all = state.open_questions().map(|question| format!("{plan}/{}", question.id)).collect::<Vec<_>>();
+            let ids = questions.iter().map(|question| question.id.to_string());
+            let tasks = questions.iter().filter_map(|question| Some(state.task(question.task)?.plan.name()));
+            let known = ids.chain(tasks).collect::<Vec<_>>();
             let failure = Failure::new(Code::Nothing, message)
-                .did_you_mean(typed.unwrap_or_default(), names_of_questions(state).iter().map(String::as_str))
+                .did_you_mean(typed.unwrap_or_default(), known.iter().map(String::as_str))
                 .hint(session.command_on("show", plan));
             if all.is_empty() { failure } else { failure.hint(format!("open are {}", all.join(", "))) }
         }),
@@ -162,14 +165,6 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
     }
 }
 
-/// The ids of a plan's questions, and the names of the tasks that asked them.
-pub fn names_of_questions(state: &PlannerState) -> Vec<String> {
-    let tasks = state.questions.iter().filter_map(|question| state.task(question.task));
-    let ids = state.questions.iter().map(|question| question.id.to_string());
-    ids.chain(tasks.map(|task| task.plan.name())).collect()
-}
-
-/// The present state of a plan.
 async fn state_now(session: &Session, plan: &str) -> Result<State, Failure> {
     Ok(views(session).await?.as_of(None).await?.states(plan).await?.plan.state)
 }
@@ -191,13 +186,13 @@ pub async fn decide(session: &Session, mut target: Target, command: Command, sai
     }
     if executed.events.is_empty() {
         said = match cancels.map(|task| task.and_then(|task| target.state().task(task))) {
-            Some(Some(task)) => format!("task {} is {}", task.plan.name(), task.status.words()),
+            Some(Some(task)) => format!("task {} is {}: nothing to cancel", task.plan.name(), task.status.words()),
             Some(None) => {
-                format!("{} is {}", target.plan, state_now(session, &target.plan).await?.words())
+                let state = state_now(session, &target.plan).await?.words();
+                format!("{} is {state}: nothing to cancel", target.plan)
             }
-            None => String::new(),
+            None => "nothing to change".to_owned(),
         };
-        said = if said.is_empty() { "nothing to change".into() } else { said + ": nothing to cancel" };
     }
     target.say(session, &said).await
 }

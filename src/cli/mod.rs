@@ -1,6 +1,5 @@
 //! The arguments of all commands, and the values that are typed: places, durations, settings.
 
-pub mod help;
 pub mod programs;
 pub mod sealing;
 pub mod settings;
@@ -23,7 +22,8 @@ pub struct Global {
     /// The configuration [default: the nearest crewlog.toml, upward to the root of the worktree]
     #[arg(long, global = true, env = "CREWLOG_CONFIG", value_name = "PATH", hide_short_help = true)]
     pub config: Option<PathBuf>,
-    #[command(flatten)]
+    #[cfg_attr(feature = "sealing", command(flatten))]
+    #[cfg_attr(not(feature = "sealing"), arg(skip))]
     pub keys: KeyPlace,
     #[command(flatten)]
     pub terminal: TerminalArgs,

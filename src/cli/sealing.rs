@@ -12,18 +12,10 @@ use crate::ui::failure::Failure;
 #[derive(Debug, Clone, Default, Args)]
 pub struct KeyPlace {
     /// The file with the operator's key, by which texts are sealed and opened
-    #[cfg_attr(
-        feature = "sealing",
-        arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE", hide_short_help = true)
-    )]
-    #[cfg_attr(not(feature = "sealing"), arg(skip))]
+    #[arg(long, global = true, env = "CREWLOG_KEY_FILE", value_name = "FILE", hide_short_help = true)]
     key_file: Option<PathBuf>,
     /// The folder with the keys of sealed plans [default: LOG-keys next to the log]
-    #[cfg_attr(
-        feature = "sealing",
-        arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER", hide_short_help = true)
-    )]
-    #[cfg_attr(not(feature = "sealing"), arg(skip))]
+    #[arg(long, global = true, env = "CREWLOG_KEYS", value_name = "FOLDER", hide_short_help = true)]
     keys: Option<PathBuf>,
 }
 

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting};
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::state::Measure;
-use crewlog_planner::text::length_ms;
 use crewlog_planner::{parse, priority};
 
+use crate::cli::typed::{Parse, millis};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::words;
 
@@ -58,9 +58,11 @@ impl Change {
 }
 
 /// Reads a setting: `parallelism=2`.
-pub fn change(typed: &str) -> Result<Change, String> {
-    let (key, value) = pair(typed)?;
-    change_of(key, value)
+impl Parse for Change {
+    fn parse(typed: &str) -> Result<Self, String> {
+        let (key, value) = pair(typed)?;
+        change_of(key, value)
+    }
 }
 
 fn change_of(key: &str, typed: &str) -> Result<Change, String> {
@@ -110,16 +112,13 @@ pub fn apply(changes: &[Change], config: &mut PlannerConfig) {
 
 /// The changes of a plan under way that has this budget.
 pub fn of_open(changes: Vec<Change>, before: Budget) -> Result<Vec<Setting>, String> {
+    let fixed = "prompt.profile and prompt.system are set when a plan is made, and cannot be changed";
     let (mut budget, mut settings) = (before, Vec::new());
     for change in changes {
         match change {
             Change::Setting(setting) => settings.push(setting),
             Change::Budget(measure, limit) => set_limit(&mut budget, measure, limit),
-            Change::Profile(_) | Change::SystemPrompt(_) => {
-                return Err(
-                    "prompt.profile and prompt.system are set when a plan is made, and cannot be changed".into()
-                );
-            }
+            Change::Profile(_) | Change::SystemPrompt(_) => return Err(fixed.into()),
         }
     }
     settings.extend((budget != before).then_some(Setting::Budget(budget)));
@@ -145,7 +144,7 @@ pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
             return Err(refused(format!("{number}: write one line without indentation: crewlog: KEY=VALUE KEY=VALUE")));
         }
         for word in words(written).ok_or_else(|| refused(format!("{number}: a quote is not closed")))? {
-            changes.push(change(&word).map_err(|error| refused(format!("{number}: {word}: {error}")))?);
+            changes.push(Change::parse(&word).map_err(|error| refused(format!("{number}: {word}: {error}")))?);
         }
     }
     Ok(changes)
@@ -168,30 +167,38 @@ pub fn of_toml(key: &str, value: &toml::Value) -> Result<Vec<Change>, String> {
 }
 
 /// Reads a field of a task: `priority=high`.
-pub fn edit(typed: &str) -> Result<Edit, String> {
-    let (key, typed) = pair(typed)?;
-    let value = (typed != NONE).then_some(typed);
-    let text = || value.map(str::to_owned);
-    let list = |texts: Vec<&str>| texts.into_iter().filter(|text| !text.is_empty()).map(str::to_owned).collect();
-    let required = || value.ok_or_else(|| format!("a task always has a {key}"));
-    Ok(match key {
-        "text" => Edit::Description(required()?.to_owned()),
-        "command" => Edit::Command(text()),
-        "kind" => Edit::Kind(kind(required()?)?),
-        "label" => Edit::Label(text()),
-        "note" => Edit::Notes(value.map(str::to_owned).into_iter().collect()),
-        "priority" => Edit::Priority(value.map(urgency).transpose()?),
-        "assignee" => Edit::Assignee(value.map(|name| name.trim_start_matches('@').to_owned())),
-        "retry" => match value.map(whole::<u32>).transpose()? {
-            Some(n) if n > RETRY_MAX => return Err(format!("a task is retried at most {RETRY_MAX} times")),
-            n => Edit::Retry(n),
-        },
-        "timeout" => Edit::TimeoutMs(value.map(millis).transpose()?),
-        "estimate" => Edit::EstimateMs(value.map(millis).transpose()?),
-        "on-failure" => Edit::OnFailure(value.map(policy).transpose()?),
-        "files" => Edit::Files(list(value.into_iter().flat_map(|files| files.split(',')).map(str::trim).collect())),
-        _unknown => return Err(format!("a task has no field {key:?}: {}", listed(names(FIELDS)))),
-    })
+impl Parse for Edit {
+    fn parse(typed: &str) -> Result<Self, String> {
+        let (key, typed) = pair(typed)?;
+        let value = (typed != NONE).then_some(typed);
+        let text = || value.map(str::to_owned);
+        let list = |texts: Vec<&str>| texts.into_iter().filter(|text| !text.is_empty()).map(str::to_owned).collect();
+        let required = || value.ok_or_else(|| format!("a task always has a {key}"));
+        Ok(match key {
+            "text" => Edit::Description(required()?.to_owned()),
+            "command" => Edit::Command(text()),
+            "kind" => Edit::Kind(kind(required()?)?),
+            "label" => Edit::Label(text()),
+            "note" => Edit::Notes(value.map(str::to_owned).into_iter().collect()),
+            "priority" => match value {
+                Some(word) if priority::known_rank(word).is_none() => {
+                    let known = listed(priority::words());
+                    return Err(format!("unknown priority {word:?}: use one of {known}"));
+                }
+                word => Edit::Priority(word.map(str::to_owned)),
+            },
+            "assignee" => Edit::Assignee(value.map(|name| name.trim_start_matches('@').to_owned())),
+            "retry" => match value.map(whole::<u32>).transpose()? {
+                Some(n) if n > RETRY_MAX => return Err(format!("a task is retried at most {RETRY_MAX} times")),
+                n => Edit::Retry(n),
+            },
+            "timeout" => Edit::TimeoutMs(value.map(millis).transpose()?),
+            "estimate" => Edit::EstimateMs(value.map(millis).transpose()?),
+            "on-failure" => Edit::OnFailure(value.map(policy).transpose()?),
+            "files" => Edit::Files(list(value.into_iter().flat_map(|files| files.split(',')).map(str::trim).collect())),
+            _unknown => return Err(format!("a task has no field {key:?}: {}", listed(names(FIELDS)))),
+        })
+    }
 }
 
 /// The edits of a task; its notes are one edit.
@@ -236,12 +243,6 @@ fn kind(typed: &str) -> Result<NodeKind, String> {
     found.copied().ok_or_else(|| format!("unknown kind {typed:?}: use one of {}", names()))
 }
 
-fn urgency(typed: &str) -> Result<String, String> {
-    let is_known = priority::known_rank(typed).is_some();
-    let unknown = || format!("unknown priority {typed:?}: use one of {}", listed(priority::words()));
-    is_known.then(|| typed.to_owned()).ok_or_else(unknown)
-}
-
 /// A cost in millionths: `2`, `2.50`.
 fn micros(typed: &str) -> Result<u64, String> {
     let wrong = || "invalid cost: use a number such as 2 or 2.50".to_owned();
@@ -251,10 +252,4 @@ fn micros(typed: &str) -> Result<u64, String> {
         return Err(wrong());
     }
     format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
-}
-
-/// A duration in milliseconds, as in a plan.
-pub fn millis(typed: &str) -> Result<u64, String> {
-    let wrong = "invalid duration: use a number above 0 with its unit, such as 500ms, 30s, 10m, 2h or 1d";
-    length_ms(typed).ok_or_else(|| wrong.to_owned())
 }

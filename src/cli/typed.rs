@@ -11,11 +11,8 @@ use crewlog_mq::{AggregateName, Position, Query, Timestamp};
 use crewlog_planner::parse::Format;
 use crewlog_planner::planner::is_checkpoint_name;
 use crewlog_planner::protocol::AgentType;
-
-use crewlog_planner::event::Edit;
+use crewlog_planner::text::length_ms;
 use serde_with::{DeserializeFromStr, SerializeDisplay};
-
-use crate::cli::settings::{Change, change, edit, millis};
 
 /// The reason of a change that names none.
 pub const BY_PERSON: &str = "by a person";
@@ -29,10 +26,6 @@ pub fn one_of<T: FromStr<Err = strum::ParseError> + Clone + Send + Sync + 'stati
     names: impl IntoIterator<Item = &'static str>,
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(names).try_map(|name| name.parse())
-}
-
-pub fn format() -> impl TypedValueParser<Value = Format> {
-    one_of(Format::ALL.iter().map(<&str>::from))
 }
 
 pub fn agent() -> impl TypedValueParser<Value = AgentType> {
@@ -49,10 +42,12 @@ pub fn position() -> impl TypedValueParser<Value = Position> {
     clap::value_parser!(i64).range(1..).map(Position)
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display)]
 pub enum At {
+    #[strum(transparent)]
     Position(i64),
     /// The name of a checkpoint.
+    #[strum(transparent)]
     Checkpoint(String),
 }
 
@@ -69,12 +64,15 @@ impl FromStr for At {
 }
 
 /// Where a fork begins.
-#[derive(Debug, Clone, PartialEq, Eq, DeserializeFromStr, SerializeDisplay)]
+#[derive(Debug, Clone, PartialEq, Eq, strum::Display, DeserializeFromStr, SerializeDisplay)]
 pub enum ForkAt {
+    #[strum(transparent)]
     At(At),
     /// Right before the first failure.
+    #[strum(to_string = "failure")]
     Failure,
     /// Right after the first dispatch of this task.
+    #[strum(to_string = "before:{0}")]
     Before(String),
 }
 
@@ -104,10 +102,8 @@ impl FromStr for Address {
     fn from_str(typed: &str) -> Result<Self, String> {
         let (plan, part) = typed.split_once('/').map_or((typed, None), |(plan, part)| (plan, Some(part)));
         if plan.is_empty() || part == Some("") {
-            return Err(
-                "write PLAN, PLAN/TASK or PLAN/QUESTION: `crewlog ls` lists the plans, `crewlog show PLAN` the rest"
-                    .into(),
-            );
+            let help = "`crewlog ls` lists the plans, `crewlog show PLAN` the rest";
+            return Err(format!("write PLAN, PLAN/TASK or PLAN/QUESTION: {help}"));
         }
         Ok(Address { plan: plan.to_owned(), part: part.map(str::to_owned) })
     }
@@ -146,18 +142,14 @@ impl FromStr for PlanAt {
     type Err = String;
 
     fn from_str(typed: &str) -> Result<Self, String> {
+        let point = |typed: &str| {
+            let help = "write PLAN@NUMBER or PLAN@NAME, or PLAN alone for its present state";
+            typed.parse().map_err(|_| format!("{typed:?} is neither a position nor the name of a checkpoint: {help}"))
+        };
         let (plan, at) = match typed.split_once('@') {
             None => (typed, None),
             Some((plan, "0")) => (plan, Some(At::Position(0))),
-            Some((plan, typed)) => match typed.parse() {
-                Ok(at) => (plan, Some(at)),
-                Err(_) => {
-                    return Err(format!(
-                        "{typed:?} is neither a position nor the name of a checkpoint: write PLAN@NUMBER or PLAN@NAME, or PLAN alone \
-                         for its present state"
-                    ));
-                }
-            },
+            Some((plan, typed)) => (plan, Some(point(typed)?)),
         };
         if plan.is_empty() {
             return Err("it names no plan: write PLAN@NUMBER, or PLAN alone for its present state".into());
@@ -186,14 +178,18 @@ pub fn aggregate(typed: &str) -> Result<AggregateName, String> {
     }
 }
 
-/// An IP address with its port.
 pub fn address_to_listen_on(typed: &str) -> Result<SocketAddr, String> {
     let (_, port) = typed.rsplit_once(':').unwrap_or(("", typed));
     let port = port.parse::<u16>().unwrap_or(7_777);
     typed.parse().map_err(|_| format!("it is not an IP address with a port: write 127.0.0.1:{port}"))
 }
 
-/// A duration, as in a plan.
+/// A duration in milliseconds, as in a plan.
+pub fn millis(typed: &str) -> Result<u64, String> {
+    let wrong = "invalid duration: use a number above 0 with its unit, such as 500ms, 30s, 10m, 2h or 1d";
+    length_ms(typed).ok_or_else(|| wrong.to_owned())
+}
+
 pub fn duration(typed: &str) -> Result<Duration, String> {
     millis(typed).map(Duration::from_millis)
 }
@@ -205,31 +201,10 @@ pub struct AtPosition {
     pub at: Option<Position>,
 }
 
-impl Display for At {
-    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Position(position) => position.fmt(to),
-            Self::Checkpoint(name) => name.fmt(to),
-        }
-    }
-}
-
-impl Display for ForkAt {
-    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::At(at) => at.fmt(to),
-            Self::Failure => "failure".fmt(to),
-            Self::Before(task) => write!(to, "before:{task}"),
-        }
-    }
-}
-
 impl Display for Address {
     fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
-        match &self.part {
-            Some(part) => write!(to, "{}/{part}", self.plan),
-            None => self.plan.fmt(to),
-        }
+        self.plan.fmt(to)?;
+        self.part.iter().try_for_each(|part| write!(to, "/{part}"))
     }
 }
 
@@ -272,12 +247,8 @@ impl Parse for Format {
     }
 }
 
-macro_rules! parsed_by {
-    ($($parsed:ty: $by:ident),+) => { $(impl Parse for $parsed {
-        fn parse(typed: &str) -> Result<Self, String> {
-            $by(typed)
-        }
-    })+ };
+impl Parse for Duration {
+    fn parse(typed: &str) -> Result<Self, String> {
+        duration(typed)
+    }
 }
-
-parsed_by!(Change: change, Edit: edit, Duration: duration);

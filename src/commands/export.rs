@@ -5,11 +5,12 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use crewlog_mq::{Query, Range};
+use crewlog_mq::{LogIdentity, Query, Range};
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::{EventJson, ExportHeader, print_line};
+use crate::ui::json::{EXPORT, EventJson, ExportHeader, print_line};
+use crate::ui::text::rfc3339;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::for_each;
 
@@ -38,7 +39,9 @@ pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Co
     };
     let mut to = BufWriter::new(to);
     let head = store.head().await?;
-    print_line(&mut to, &ExportHeader::of(&store.log().await?, head)).map_err(cannot)?;
+    let LogIdentity { id, format, created_at } = store.log().await?;
+    let (log, created_at) = (id.to_string(), rfc3339(created_at));
+    print_line(&mut to, &ExportHeader { export: EXPORT, log, format, created_at, head }).map_err(cannot)?;
     // Includes the history shared by a fork, so that the export can be read alone.
     for_each(&store, plan.as_deref(), &Query::all(), Range::up_to(head), |recorded| {
         let event = EventJson { append_start: Some(recorded.append_start), ..EventJson::of(recorded)? };

@@ -1,50 +1,49 @@
 //! The command line: one file per command, whose doc comments are help and reference.
 
-mod agents;
+pub mod agents;
 pub mod answer;
 pub mod cancel;
 pub mod completions;
-mod db;
-mod demo;
+pub mod db;
+pub mod demo;
 pub mod diff;
 pub mod doctor;
 pub mod events;
-mod export;
+pub mod export;
 pub mod fork;
-mod groups;
+pub mod groups;
 pub mod hook;
 pub mod import;
-mod inbox;
+pub mod inbox;
 pub mod init;
 #[cfg(feature = "sealing")]
-mod keys;
+pub mod keys;
 pub mod leases;
-mod ls;
+pub mod ls;
 pub mod pause;
 pub mod plan;
-mod replay;
+pub mod replay;
 pub mod resume;
 pub mod retry;
 pub mod run;
 pub mod send;
 pub mod serve;
 pub mod show;
-mod stats;
-mod status;
+pub mod stats;
+pub mod status;
 pub mod task;
-mod top;
 pub mod why;
-mod work;
+pub mod work;
 
 use std::ffi::OsString;
+use std::fmt::Write;
 
+use clap::builder::{StyledStr, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::cli::{Global, help};
-use crate::context::Session;
-use crate::plan_file;
-use crate::ui::failure::{Code, Failure};
+use crate::cli::Global;
+use crate::cli::typed::AtPosition;
 
 #[cfg(feature = "sealing")]
 pub use self::keys::Keys;
@@ -52,8 +51,8 @@ pub use self::{
     agents::Agents, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo, diff::Diff,
     doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
     inbox::Inbox, init::Init, leases::Leases, ls::Ls, pause::Pause, plan::Plan, replay::Replay, resume::Resume,
-    retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status, task::Task, top::Top,
-    why::Why, work::Work,
+    retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status, task::Task, why::Why,
+    work::Work,
 };
 
 /// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
@@ -74,6 +73,21 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("completion", "completions"),
 ];
 
+/// The commands that `crewlog -h` lists; the others are hidden.
+const HEADINGS: [(&str, [&str; 10]); 3] = [
+    ("Plans", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    ("Log", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
+];
+const GLOBAL: &str = "Global options";
+const WIDTH: usize = 8;
+/// One line for the commands that people type once and those that programs start, so that the help stays short.
+const ALSO: &str = "mcp serves one agent by MCP, completions prints the script of a shell";
+const EXIT_CODES: &str = "\
+Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
+6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
+11 only a person may do it, 100 a task failed or was cancelled, 101 a bug, 130 interrupted";
+
 /// Plan, run and replay work on one durable event log.
 #[derive(Debug, Parser)]
 #[command(
@@ -90,10 +104,25 @@ pub struct Cli {
     pub command: Command,
 }
 
-/// The command line, as it is parsed and completed. An empty environment variable counts as unset.
+/// The command line with its help, as it is parsed and completed: the commands under their headings, and the options of
+/// all commands last. An empty environment variable counts as unset.
 pub fn command() -> clap::Command {
-    help::with_help(Cli::command()).mut_args(|arg| {
+    let command = Cli::command();
+    let styles = Styles::styled();
+    let (header, literal) = (*styles.get_header(), *styles.get_literal());
+    let mut listed = StyledStr::new();
+    for (heading, names) in HEADINGS {
+        let _ = writeln!(listed, "{header}{heading}:{header:#}");
+        for command in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let (name, about) = (command.get_name(), command.get_about().cloned().unwrap_or_default());
+            let _ = writeln!(listed, "  {literal}{name:<WIDTH$}{literal:#}{about}");
+        }
+    }
+    let _ = writeln!(listed, "{header}Also:{header:#} {ALSO}\n{header}{GLOBAL}:{header:#}");
+    let template = format!("{{usage-heading}} {{usage}}\n{}{{options}}{{after-help}}", listed.ansi());
+    command.after_long_help(EXIT_CODES).help_template(template).mut_args(|arg| {
         let value = arg.get_env().and_then(std::env::var_os);
+        let arg = if arg.is_global_set() { arg.help_heading(GLOBAL) } else { arg };
         let arg = arg.hide_env_values(true);
         if value.is_some_and(|value| value.is_empty()) { arg.env(None::<&str>) } else { arg }
     })
@@ -124,14 +153,10 @@ pub fn typed_here() -> Result<Cli, clap::Error> {
 fn meant(words: &[OsString], error: &clap::Error) -> Option<Vec<OsString>> {
     let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let at = words.iter().position(|word| **word == **unknown)?;
-    let ends_at = |typed: &str| {
-        let typed = typed.split(' ').collect::<Vec<_>>();
-        let start = (at + 1).checked_sub(typed.len())?;
-        words[start..=at].iter().zip(&typed).all(|(word, typed)| *word == **typed).then_some(start)
-    };
-    let (start, meant) = ELSEWHERE.iter().find_map(|(typed, meant)| Some((ends_at(typed)?, meant)))?;
-    let meant = meant.split(' ').map(OsString::from);
-    Some([&words[..start], &meant.collect::<Vec<_>>(), &words[at + 1..]].concat())
+    let split = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+    let mut known = ELSEWHERE.iter().map(|(typed, meant)| (split(typed), split(meant)));
+    let (typed, meant) = known.find(|(typed, _)| words[..=at].ends_with(typed))?;
+    Some([&words[..at + 1 - typed.len()], &meant, &words[at + 1..]].concat())
 }
 
 /// The name of the command in a command line that may be wrong: the first word that is no option, and no value of one.
@@ -198,7 +223,7 @@ pub enum Command {
     /// Watch the crew on the terminal
     ///
     /// Questions that wait for you can be answered there.
-    Top(Top),
+    Top(AtPosition),
     /// Serve the dashboard, the HTTP API and MCP
     Serve(Serve),
     /// Print events
@@ -252,57 +277,4 @@ pub enum Command {
     /// Show what waits for you, and the plans
     #[command(hide = true)]
     Status(Status),
-}
-
-/// Runs a command that ends by itself; the servers, `top`, `hook` and the like are started by `main`.
-pub async fn execute(session: &Session, command: Command) -> Result<Code, Failure> {
-    match command {
-        Command::Work(work) => work::work(session, work).await,
-        Command::Plan(Plan::Check(check)) => plan::check(session, check).await,
-        Command::Plan(Plan::Sync(sync)) => plan_file::sync::sync(session, &sync.plan).await,
-        Command::Plan(Plan::Propose(propose)) => plan::propose(session, propose).await,
-        Command::Plan(Plan::Draft(draft)) => plan::draft(session, draft).await,
-        Command::Plan(Plan::Schema(schema)) => plan::print_schema(session, &schema),
-        Command::Ls(ls) => ls::ls(session, ls).await,
-        Command::Status(at) => status::status(session, at).await,
-        Command::Events(events) => events::events(session, *events).await,
-        Command::Replay(replay) => replay::replay(session, &replay).await,
-        Command::Export(export) => export::export(session, export).await,
-        Command::Import(import) => import::import(session, &import.file).await,
-        Command::Groups(groups) => groups::groups(session, groups).await,
-        Command::Db(Db::Check) => db::check(session).await,
-        Command::Db(Db::Migrate) => db::migrate(session).await,
-        Command::Db(Db::Backup(backup)) => db::backup(session, &backup.file).await,
-        Command::Db(Db::Info) => db::info(session).await,
-        #[cfg(feature = "sealing")]
-        Command::Keys(keys) => keys::keys(session, keys).await,
-        Command::Stats(stats) => stats::stats(session, stats).await,
-        Command::Completions(completions) => completions::script(session, &completions.shell),
-        Command::Run(run) => run::run(session, *run).await,
-        Command::Resume(resume) => resume::resume(session, resume).await,
-        Command::Show(show) => show::show(session, &show).await,
-        Command::Diff(Diff { before, after, outcomes: false }) => diff::diff(session, &before, &after).await,
-        Command::Diff(Diff { before, after, outcomes: true }) => diff::outcomes(session, &before, &after).await,
-        Command::Fork(fork) => fork::fork(session, fork).await,
-        Command::Agents(agents) => agents::agents(session, agents).await,
-        Command::Leases(leases) => leases::leases(session, leases).await,
-        Command::Send(send) => send::send(session, send).await,
-        Command::Inbox(inbox) => inbox::inbox(session, inbox).await,
-        Command::Why(why) => why::why(session, &why.what, why.at.at).await,
-        Command::Answer(answer) => answer::answer(session, answer).await,
-        Command::Cancel(cancel) => cancel::cancel(session, cancel).await,
-        Command::Pause(pause) => pause::pause(session, pause).await,
-        Command::Retry(retry) => retry::retry(session, retry).await,
-        Command::Plan(Plan::Set(set)) => plan::set(session, set).await,
-        Command::Plan(Plan::Checkpoint(checkpoint)) => plan::checkpoint(session, checkpoint).await,
-        Command::Task(task) => task::execute(session, task).await,
-        Command::Init(_)
-        | Command::Doctor(_)
-        | Command::Mcp
-        | Command::Top(_)
-        | Command::Serve(_)
-        | Command::Supervise
-        | Command::Hook(_)
-        | Command::Demo(_) => unreachable!("main starts it"),
-    }
 }

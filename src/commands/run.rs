@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::typed::Typed;
+use crate::cli::typed::{Parse, Typed};
 use clap::Args;
 use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::cli::settings;
-use crate::cli::settings::{Change, KEYS, apply, change, help};
+use crate::cli::settings::{Change, KEYS, apply, help};
 use crate::consent::consent;
 use crate::context::{Session, roster};
 use crate::plan_file::options::ReadArgs;
@@ -41,7 +41,7 @@ pub struct Run {
     #[command(flatten)]
     pub run_args: RunArgs,
     /// A setting of the plan, such as budget.tokens=9000; may be repeated
-    #[arg(long, value_name = "KEY=VALUE", value_parser = change, long_help = help(SET, KEYS))]
+    #[arg(long, value_name = "KEY=VALUE", value_parser = Change::parse, long_help = help(SET, KEYS))]
     pub set: Vec<Change>,
     /// Write the states of tasks into the file, and apply changes of the file
     #[arg(long)]

@@ -11,8 +11,8 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::cli::typed::{one_of, position};
-use crate::context::Session;
 use crate::context::crew::open;
+use crate::context::{Session, agent_id};
 use crate::ui::failure::{Code, Failure};
 
 const IMPORTANCES: [Importance; 4] = [Importance::Low, Importance::Normal, Importance::High, Importance::Urgent];
@@ -50,7 +50,7 @@ pub async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
     let body = if body == "-" && session.reads_files() { session.read_text(Path::new("-"))? } else { body };
     let crew = open(session).await?;
-    let (agent, to) = (session.agent_id(), to.into_iter().collect());
+    let (agent, to) = (agent_id().filter(|_| session.reads_files()), to.into_iter().collect());
     let from = agent.clone().map_or_else(|| Sender::Person(session.person()), Sender::Agent);
     let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
     let sent = match agent {

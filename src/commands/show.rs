@@ -82,7 +82,7 @@ async fn show_part(
             }
         })?);
         let json = json!({ "plan": plan, "at": at, "question": question });
-        return session.print(&json, |to| facts::print_at(to, &question, [&["id"], &[]], Some(now)));
+        return session.print(&json, |to| facts::print(to, &question, [&["id"], &[]], Some(now)));
     };
     let (name, id, states) = (task.plan.name(), task.plan.id, as_of.states(plan).await?);
     let mut task = json!(shown.tasks.iter().find(|task| task.id == name));
@@ -93,7 +93,7 @@ async fn show_part(
     task["took"] = json!(took.map(duration));
     task["kind"] = Value::Null;
     task["state"] = json!(states.task(id).state.words());
-    session.print(&json, |to| facts::print_at(to, &task, [&["id", "state"], &[]], Some(now)))
+    session.print(&json, |to| facts::print(to, &task, [&["id", "state"], &[]], Some(now)))
 }
 
 /// Renders the prompt of a task again, and compares it with the one that its agent got.

@@ -2,20 +2,21 @@
 //! last looked.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{self, Write};
 
 use clap::Args;
-use crewlog_mq::Timestamp;
+use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::lifecycle::State;
 use serde_json::json;
 
 use super::inbox::ITEM;
 use super::ls::print_plan;
 use crate::cli::typed::AtPosition;
-use crate::context::looked::Looked;
+use crate::context::place::state_folder;
 use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::text::{clock, count};
+use crate::ui::text::{clock, count, sha256};
 use crate::views::{ListedPlan, NeedView, Since, views};
 
 #[derive(Debug, Args)]
@@ -37,14 +38,18 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
     let as_of = views(session).await?.as_of(at.at).await?;
     let items = as_of.needs(|words| session.command(words)).await?;
     if since_last {
-        let looked = Looked::at(&as_of.store().log().await?.id.to_string(), as_of.project());
-        let since = as_of.since(looked.last().filter(|last| *last <= as_of.at).unwrap_or_default()).await?;
+        let name = sha256(&format!("{}\0{}", as_of.store().log().await?.id, as_of.project()));
+        let file = state_folder().join("looked").join(&name[..32]);
+        let last = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok()).map(Position);
+        let since = as_of.since(last.filter(|last| *last <= as_of.at).unwrap_or_default()).await?;
         let json = json!({ "at": as_of.at, "items": items, "since": since });
         session.print(&json, |to| {
             print_items(&mut *to, &items, &as_of)?;
             print_since(to, &since, as_of.now)
         })?;
-        looked.remember(as_of.at);
+        // In a file: looking appends nothing. Where it cannot be written, every look is the first.
+        let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
+        let _ = folder.and_then(|()| fs::write(&file, as_of.at.0.to_string()));
         return Ok(Code::Done);
     }
     let plans = as_of.summaries().await?;
@@ -64,7 +69,7 @@ fn print_items(mut to: impl Write, items: &[NeedView], as_of: &crate::views::AsO
     if items.is_empty() {
         return writeln!(to, "nothing waits for you");
     }
-    items.iter().try_for_each(|item| facts::print_at(&mut to, &json!(item), ITEM, Some(as_of.now)))
+    items.iter().try_for_each(|item| facts::print(&mut to, &json!(item), ITEM, Some(as_of.now)))
 }
 
 /// `since 12:10: 6 tasks done, 1 task failed`

@@ -36,7 +36,7 @@ pub async fn why(session: &Session, what: &str, at: Option<Position>) -> Result<
         }
     };
     let heading = ["agent", "task", "path", "plan"].into_iter().find(|key| json.get(key).is_some()).unwrap_or_default();
-    session.print(&json, |to| facts::print_at(to, &json, [&[heading], &[]], Some(as_of.now)))
+    session.print(&json, |to| facts::print(to, &json, [&[heading], &[]], Some(as_of.now)))
 }
 
 /// A name that fits several plans is refused as elsewhere; any other gets the nearest names.

@@ -33,7 +33,7 @@ use crate::run::runtime::{Runtime, RuntimeOptions, is_busy};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
-use crate::ui::terminal::{Output, unless_closed};
+use crate::ui::terminal::Output;
 use crate::ui::text::count;
 use crate::views::views;
 use crate::views::{ListedPlan, queries};
@@ -246,7 +246,7 @@ impl WorkerLoop<'_> {
                 self.progress.note(&format!("{plan}: {line}"));
             }
         }
-        unless_closed(self.output_fault.map_or(Ok(()), Err))?;
+        self.output_fault.map_or(Ok(()), |fault| Failure::output(fault).unless_closed())?;
         // A standing plan whose tasks are done does not wait.
         let open = self.views.iter().filter(|(_, view)| !view.state().waits_for_work());
         let open = open.map(|(plan, view)| match view.state().shortage() {

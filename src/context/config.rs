@@ -1,6 +1,5 @@
 //! The configuration in `crewlog.toml`, which the program reads and never writes.
 
-mod hooks;
 mod model;
 mod tools;
 mod values;
@@ -20,27 +19,23 @@ use crewlog_planner::protocol::AgentType;
 use serde::Deserialize;
 use serde::de::Deserializer;
 use toml::Spanned;
-use values::{Fault, checked, duration};
+use values::{Fault, checked};
 
 use crate::cli::settings;
 use crate::cli::settings::Change;
+use crate::cli::typed::Typed;
 use crate::context::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
 use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
 
-pub use hooks::{HooksConfig, OnError};
 pub use model::ModelConfig;
 #[cfg(test)]
 mod tests;
 
 pub const FILE: &str = "crewlog.toml";
-
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
-
 pub const AGENT_JOBS_MAX: usize = 1000;
-
 pub const NAME_CHARS_MAX: usize = 64;
-
 /// Prefix of the environment variables that describe a task to a program.
 const OWN_VARIABLES: &str = "CREWLOG_";
 
@@ -76,6 +71,35 @@ pub struct ServeConfig {
     pub proxies: Vec<IpAddr>,
     /// The names, with ports where they are not the usual ones, by which it is called from elsewhere.
     pub hosts: Vec<String>,
+}
+
+/// The hooks of agent programs and of git, as `[hooks]` sets them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HooksConfig {
+    /// The policy for a tool call that a hook cannot decide.
+    pub on_error: OnError,
+    /// True if overlaps with leases of other worktrees are refused too.
+    pub strict: bool,
+    /// True if an edit takes a lease on its file.
+    pub lease_on_edit: bool,
+}
+
+impl Default for HooksConfig {
+    fn default() -> Self {
+        Self { on_error: OnError::Allow, strict: false, lease_on_edit: true }
+    }
+}
+
+/// The policy if a hook cannot decide: the log cannot be opened, or the input is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnError {
+    /// The tool call runs, with a warning.
+    #[default]
+    Allow,
+    /// It is refused.
+    Deny,
 }
 
 impl Config {
@@ -126,7 +150,6 @@ fn unreadable(file: &Path, error: &std::io::Error) -> Failure {
         .hint("name one that is there with --config or CREWLOG_CONFIG, or neither")
 }
 
-/// The file for a folder, if there is one.
 fn nearest(folder: &Path) -> Option<PathBuf> {
     let repository = Repository::around(folder);
     let is_in_worktree =
@@ -145,34 +168,25 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
 }
 
 /// The file as it is written. Each value is checked where it is read, so that an error has its place.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 struct FileToml {
-    #[serde(default, deserialize_with = "project")]
+    #[serde(deserialize_with = "project")]
     project: Option<String>,
-    #[serde(default)]
     executors: BTreeMap<Spanned<String>, AgentToml>,
     model: Option<ModelConfig>,
-    #[serde(default)]
     agents: BTreeMap<AgentType, tools::TypeToml>,
-    #[serde(default)]
     tools: Vec<Spanned<Tool>>,
-    #[serde(default)]
     attachments: AttachmentsToml,
-    #[serde(default)]
     hooks: HooksConfig,
-    #[serde(default)]
     secrets: Secrets,
-    #[serde(default)]
     serve: ServeConfig,
-    #[serde(default)]
     plan: BTreeMap<Spanned<String>, toml::Value>,
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 struct AttachmentsToml {
-    #[serde(default)]
     check_links: bool,
 }
 
@@ -186,8 +200,7 @@ struct AgentToml {
     prompt: PromptBy,
     #[serde(default, deserialize_with = "variables")]
     env: Vec<(String, String)>,
-    #[serde(default, deserialize_with = "duration")]
-    timeout: Option<Duration>,
+    timeout: Option<Typed<Duration>>,
     #[serde(default, deserialize_with = "jobs")]
     jobs: Option<usize>,
     #[serde(default, deserialize_with = "signs")]
@@ -248,9 +261,12 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
-    for (name, executor) in written {
+    for (name, AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited }) in written {
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
-        agents.push(executor.agent(name.into_inner())?);
+        check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
+        let (name, program, jobs) = (name.into_inner(), command.into_inner(), jobs.unwrap_or(1));
+        let timeout = timeout.map(|timeout| timeout.value);
+        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited });
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let set = |(key, value): (Spanned<String>, toml::Value)| {
@@ -275,16 +291,6 @@ fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {
     match before.iter().find(|agent| agent.name.eq_ignore_ascii_case(name)) {
         Some(agent) => Err(format!("{name:?} and {:?} are one name", agent.name)),
         None => Ok(()),
-    }
-}
-
-impl AgentToml {
-    fn agent(self, name: String) -> Result<Agent, Fault> {
-        let Self { command, kinds, prompt, env, timeout, jobs, rate_limited } = self;
-        let at = command.span().start;
-        let program = command.into_inner();
-        check_program(&program, prompt).map_err(|message| Fault::new(at, message))?;
-        Ok(Agent { name, kinds, program, prompt, env, timeout, jobs: jobs.unwrap_or(1), rate_limited })
     }
 }
 

@@ -13,8 +13,8 @@ use crate::ui::failure::{Code, Failure};
 
 /// The crew of the project of the working directory, for a command.
 pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
-    match session.served() {
-        Some(crew) => Ok(crew.clone()),
+    match &session.remote {
+        Some(remote) => Ok(remote.crew.clone()),
         None => crew_on(session, &session.place.open().await?),
     }
 }

@@ -26,17 +26,13 @@ pub fn print_list(
     now: Timestamp,
 ) -> Result<Code, Failure> {
     let items = items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    session.print_list(key, facts, &items, |item| item, |to, item| print_at(to, item, [heading, below], Some(now)))
+    session.print_list(key, facts, &items, |item| item, |to, item| print(to, item, [heading, below], Some(now)))
 }
 
 /// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none
-/// are named. Each entry of a list has its own line. Fields without a value are omitted.
-pub fn print(to: impl Write, item: &Value, heading: &[&str], below: &[&str]) -> io::Result<()> {
-    print_at(to, item, [heading, below], None)
-}
-
-/// The same with ages as of `now` in place of times.
-pub fn print_at(
+/// are named. Each entry of a list has its own line. Fields without a value are omitted. With `now`, ages are printed in
+/// place of times.
+pub fn print(
     mut to: impl Write,
     item: &Value,
     [heading, below]: [&[&str]; 2],
@@ -80,7 +76,6 @@ fn label(key: &str) -> String {
     ends.replace('_', " ")
 }
 
-/// A value in one line.
 fn words(key: &str, value: &Value, now: Option<Timestamp>) -> String {
     match value {
         Value::String(text) => match (moment_of(text), now) {

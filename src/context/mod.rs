@@ -3,7 +3,6 @@
 pub mod config;
 pub mod crew;
 pub mod facts;
-pub mod looked;
 pub mod place;
 pub mod plan_ids;
 pub mod roster;
@@ -11,6 +10,7 @@ pub mod secrets;
 pub mod worktree;
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
 use std::io::{BufWriter, Read, Stdout, Write};
 use std::path::{Path, PathBuf};
@@ -68,8 +68,6 @@ pub struct Session {
     config: Arc<OnceLock<Config>>,
     /// True once a line for hints was made that lacks the password of the log.
     lacks_password: Arc<AtomicBool>,
-    /// The words of the command line after the name of the program.
-    words: Arc<[String]>,
     remote: Option<Arc<Remote>>,
 }
 
@@ -107,28 +105,24 @@ impl Session {
 
     /// The same for a folder in place of the working directory.
     pub fn in_folder(global: &Global, folder: PathBuf) -> Result<Self, Failure> {
-        let (terminal, config_file) = (Terminal::new(&global.terminal), global.config.clone());
-        let place = Place::find(
-            global.store.as_deref(),
-            &folder,
-            global.keys.clone(),
-            redaction(config_file.clone(), folder.clone()),
-        );
         // A missing named configuration is an error even for commands that need none.
-        config_file.as_deref().map_or(Ok(()), Config::check)?;
-        let (output, yes) = (global.terminal.output, global.yes);
-        let place = Arc::new(place);
-        let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        global.config.as_deref().map_or(Ok(()), Config::check)?;
+        let (named, start) = (global.config.clone(), folder.clone());
+        // Read at the first append: commands that only read need no configuration.
+        let config = LazyLock::new(move || Config::find(named.as_deref(), &start));
+        let redact: Rewrite = Arc::new(move |event| match &*config {
+            Ok(config) => config.secrets.redacted_event(event),
+            Err(failure) => Err(Error::Veil(Arc::new(io::Error::other(failure.to_string())))),
+        });
         Ok(Self {
-            place,
-            terminal,
-            output,
-            yes,
+            place: Arc::new(Place::find(global.store.as_deref(), &folder, global.keys.clone(), redact)),
+            terminal: Terminal::new(&global.terminal),
+            output: global.terminal.output,
+            yes: global.yes,
             folder,
-            config_file,
+            config_file: global.config.clone(),
             config: Arc::default(),
             lacks_password: Arc::default(),
-            words,
             remote: None,
         })
     }
@@ -137,8 +131,7 @@ impl Session {
     pub fn of_remote(&self, crew: Arc<Crew>, name: String, is_person: bool) -> Self {
         let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
         let remote = Remote { crew, name, is_person, reply: Mutex::default() };
-        let (words, remote) = (Arc::default(), Some(Arc::new(remote)));
-        Self { terminal, output: Output::Json, yes: false, words, remote, ..self.clone() }
+        Self { terminal, output: Output::Json, yes: false, remote: Some(Arc::new(remote)), ..self.clone() }
     }
 
     /// The output so far.
@@ -158,20 +151,16 @@ impl Session {
     /// Writes a result on standard output, or gives its JSON to the remote caller.
     fn write(
         &self,
-        json: impl FnOnce() -> serde_json::Result<serde_json::Value>,
+        json: &impl Serialize,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-    ) -> Result<(), Failure> {
+    ) -> Result<Code, Failure> {
         if let Some(remote) = &self.remote {
-            remote.reply().result = json()?;
-            return Ok(());
+            remote.reply().result = serde_json::to_value(json)?;
+            return Ok(Code::Done);
         }
         let mut stdout = BufWriter::new(io::stdout().lock());
-        write(&mut stdout).and_then(|()| stdout.flush()).map_err(Failure::output)
-    }
-
-    /// The crew of the server that the command came to.
-    pub fn served(&self) -> Option<&Arc<Crew>> {
-        self.remote.as_ref().map(|remote| &remote.crew)
+        write(&mut stdout).and_then(|()| stdout.flush()).map_err(Failure::output)?;
+        Ok(Code::Done)
     }
 
     /// True if a word may be the path of a file to read, which it may not if the command came over the network.
@@ -182,11 +171,6 @@ impl Session {
     /// The person, as events name them.
     pub fn person(&self) -> String {
         self.remote.as_ref().map_or_else(person, |remote| remote.name.clone())
-    }
-
-    /// The agent that this process acts for, if it has the identity of one.
-    pub fn agent_id(&self) -> Option<String> {
-        agent_id().filter(|_| self.remote.is_none())
     }
 
     /// Refuses a command that only a person may give. An agent can shed its identity, but not by accident.
@@ -218,15 +202,11 @@ impl Session {
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        self.write(
-            || serde_json::to_value(json),
-            |to| match self.output {
-                Output::Json => print_pretty(to, json),
-                Output::Jsonl => print_line(to, json),
-                Output::Text => text(to),
-            },
-        )?;
-        Ok(Code::Done)
+        self.write(json, |to| match self.output {
+            Output::Json => print_pretty(to, json),
+            Output::Jsonl => print_line(to, json),
+            Output::Text => text(to),
+        })
     }
 
     /// Prints a list: as JSON one document with the list under `key` and the other `facts`; otherwise each item as text.
@@ -238,22 +218,16 @@ impl Session {
         json: impl Fn(&'a T) -> J,
         mut text: impl FnMut(&mut dyn Write, &T) -> io::Result<()>,
     ) -> Result<Code, Failure> {
-        let mut document = || {
-            facts[key] = serde_json::to_value(items.iter().map(&json).collect::<Vec<_>>())?;
-            Ok::<_, serde_json::Error>(std::mem::take(&mut facts))
-        };
-        if let Some(remote) = &self.remote {
-            remote.reply().result = document()?;
-            return Ok(Code::Done);
+        if self.output == Output::Json {
+            facts[key] = serde_json::to_value(items.iter().map(json).collect::<Vec<_>>())?;
+            return self.print(&facts, |_| Ok(()));
         }
-        self.write(
-            || Ok(serde_json::Value::Null),
-            |to| match self.output {
-                Output::Json => print_pretty(to, &document()?),
-                Output::Jsonl => items.iter().try_for_each(|item| print_line(&mut *to, &json(item))),
-                Output::Text => items.iter().try_for_each(|item| text(&mut *to, item)),
-            },
-        )?;
+        self.write(&facts, |to| {
+            items.iter().try_for_each(|item| match self.output {
+                Output::Json | Output::Jsonl => print_line(&mut *to, &json(item)),
+                Output::Text => text(&mut *to, item),
+            })
+        })?;
         if let Some((_, said)) = EMPTY.iter().find(|(list, _)| *list == key && items.is_empty()) {
             self.suggest(said);
         }
@@ -270,22 +244,15 @@ impl Session {
 
     /// Prints a result as one line of text or JSON.
     pub fn print_done(&self, text: &str, json: &serde_json::Value) -> Result<Code, Failure> {
-        self.write(
-            || Ok(json.clone()),
-            |to| match self.output {
-                Output::Text => writeln!(to, "{}", visible(text)),
-                Output::Json | Output::Jsonl => print_line(to, json),
-            },
-        )?;
-        Ok(Code::Done)
+        self.write(json, |to| match self.output {
+            Output::Text => writeln!(to, "{}", visible(text)),
+            Output::Json | Output::Jsonl => print_line(to, json),
+        })
     }
 
     /// Prints a result as one line; the work continues without a reader.
     pub fn print_begun(&self, text: &str, json: &serde_json::Value) -> Result<(), Failure> {
-        match self.print_done(text, json) {
-            Err(failure) if failure.code != Code::Done => Err(failure),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        self.print_done(text, json).map(drop).or_else(Failure::unless_closed)
     }
 
     /// Says something on standard error, unless --quiet was given.
@@ -302,22 +269,18 @@ impl Session {
         }
     }
 
-    /// A command line of this program for hints, on the same log and with the same configuration.
+    /// A command line of this program for hints, on the same log and with the same configuration. It leaves out what a
+    /// shell of the same environment knows, and a password.
     pub fn command(&self, words: &str) -> String {
-        self.commands()(words)
-    }
-
-    /// Makes such lines. They leave out what a shell of the same environment knows, and a password.
-    pub fn commands(&self) -> impl Fn(&str) -> String + Send + Sync + use<> {
         let is_of_environment = |option: &str, value: &OsStr| {
             let variable = option.trim_start_matches('-').replace('-', "_").to_uppercase();
             std::env::var_os(format!("CREWLOG_{variable}")).is_some_and(|known| known == value)
         };
-        let (mut program, mut lacks_password) = ("crewlog".to_owned(), None);
+        let mut program = "crewlog".to_owned();
         if self.place.is_named && !is_of_environment("--store", OsStr::new(&self.place.url)) {
             let (url, had_password) = self.place.pastable_url();
             program.push_str(&format!(" --store {}", shell_word(&url)));
-            lacks_password = had_password.then(|| self.lacks_password.clone());
+            self.lacks_password.fetch_or(had_password, Ordering::Relaxed);
         }
         let config = self.config_file.as_ref().map(|path| ("--config", path));
         for (option, path) in config.into_iter().chain(self.place.keys.options()) {
@@ -325,12 +288,7 @@ impl Session {
                 program.push_str(&format!(" {option} {}", shell_word(&path.to_string_lossy())));
             }
         }
-        move |words| {
-            if let Some(lacks_password) = &lacks_password {
-                lacks_password.store(true, Ordering::Relaxed);
-            }
-            format!("{program} {words}")
-        }
+        format!("{program} {words}")
     }
 
     /// Says how the lines that were made get the password that they lack.
@@ -345,21 +303,22 @@ impl Session {
     /// The typed command line with another name in place of a plan's, or added to it if none was typed.
     pub fn retyped(&self, typed: Option<&str>, plan: &str) -> Option<String> {
         const GLOBAL: [&str; 4] = ["--store", "--config", "--key-file", "--keys"];
-        let (mut words, mut is_value, mut is_retyped) = (Vec::new(), false, false);
-        for word in &*self.words {
-            if std::mem::take(&mut is_value) {
+        let (mut words, mut is_retyped) = (Vec::new(), false);
+        let mut args = std::env::args_os().skip(1).filter(|_| self.remote.is_none());
+        while let Some(word) = args.next() {
+            let word = word.to_string_lossy();
+            if GLOBAL.contains(&word.split('=').next().unwrap_or_default()) {
+                // Its value is the next word.
+                if !word.contains('=') {
+                    args.next();
+                }
                 continue;
             }
-            is_value = GLOBAL.contains(&word.as_str());
-            if is_value || word.split_once('=').is_some_and(|(option, _)| GLOBAL.contains(&option)) {
-                continue;
-            }
-            let (option, value) =
-                if word.starts_with("--plan=") { word.split_at("--plan=".len()) } else { ("", word.as_str()) };
+            let (option, value) = word.strip_prefix("--plan=").map_or(("", &*word), |value| ("--plan=", value));
             let rest = typed.and_then(|typed| value.strip_prefix(typed)).filter(|_| !words.is_empty());
             let rest = rest.filter(|rest| rest.is_empty() || rest.starts_with(['/', '@']));
             is_retyped |= rest.is_some();
-            let word = rest.map_or_else(|| word.clone(), |rest| format!("{option}{plan}{rest}"));
+            let word = rest.map_or_else(|| word.to_string(), |rest| format!("{option}{plan}{rest}"));
             words.push(visible(&shell_word(&word)));
         }
         if typed.is_none() && !words.is_empty() {
@@ -408,17 +367,29 @@ impl Session {
 
     /// A text, from a file or standard input.
     pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
-        if self.reads_files() { read_text(file) } else { Err(Failure::user("no file of the server is read")) }
+        if !self.reads_files() {
+            return Err(Failure::user("no file of the server is read"));
+        }
+        let name = file.display();
+        let cannot = |error: io::Error| Failure::user(format!("{name} cannot be read: {error}"));
+        let hint = "give the path of a text that says what to do, or - for standard input";
+        let source: Box<dyn Read> = match file == Path::new("-") {
+            true => Box::new(io::stdin().lock()),
+            false => Box::new(File::open(file).map_err(|error| cannot(error).hint(hint))?),
+        };
+        let mut bytes = Vec::new();
+        source.take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(cannot)?;
+        if bytes.len() > TEXT_BYTES_MAX {
+            let message = format!("{name} exceeds the limit of {TEXT_BYTES_MAX} bytes for a plan");
+            return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
+        }
+        String::from_utf8(bytes).map_err(|error| {
+            let at = error.utf8_error().valid_up_to();
+            let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
+            Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
+                .hint("save it as UTF-8")
+        })
     }
-}
-
-/// Redacts the configured secrets in events. The configuration is read at the first append: what only reads needs none.
-fn redaction(config_file: Option<PathBuf>, folder: PathBuf) -> Rewrite {
-    let config = LazyLock::new(move || Config::find(config_file.as_deref(), &folder));
-    Arc::new(move |event| match &*config {
-        Ok(config) => config.secrets.redacted_event(event),
-        Err(failure) => Err(Error::Veil(Arc::new(io::Error::other(failure.to_string())))),
-    })
 }
 
 /// Prints a list that is too long to be held in memory, item by item: lines of text or JSON, or one JSON document that ends with the list.
@@ -436,29 +407,21 @@ impl<'a> ListPrinter<'a> {
         Self { session, keys: keys.into(), stdout: BufWriter::new(io::stdout()), n_printed: 0 }
     }
 
-    /// Prints an item, as JSON or as `text` writes it.
     pub fn print(
         &mut self,
         json: &impl Serialize,
         text: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), Failure> {
+        let begin = if self.n_printed == 0 { format!("{{{}: [\n  ", self.keys) } else { ",\n  ".to_owned() };
+        self.n_printed += 1;
         let printed = match self.session.output {
             Output::Jsonl => print_line(&mut self.stdout, json),
-            Output::Json => self.print_in_document(json),
+            Output::Json => {
+                write!(self.stdout, "{begin}").and_then(|()| Ok(serde_json::to_writer(&mut self.stdout, json)?))
+            }
             Output::Text => text(&mut self.stdout),
         };
-        self.n_printed += 1;
         printed.map_err(Failure::output)
-    }
-
-    fn print_in_document(&mut self, json: &impl Serialize) -> io::Result<()> {
-        let keys = &self.keys;
-        if self.n_printed == 0 {
-            write!(self.stdout, "{{{keys}: [\n  ")?;
-        } else {
-            write!(self.stdout, ",\n  ")?;
-        }
-        Ok(serde_json::to_writer(&mut self.stdout, json)?)
     }
 
     pub fn flush(&mut self) -> Result<(), Failure> {
@@ -482,32 +445,6 @@ impl<'a> ListPrinter<'a> {
     }
 }
 
-/// The text of a plan, from a file or standard input.
-pub fn read_text(file: &Path) -> Result<String, Failure> {
-    let name = file.display();
-    let cannot = |error: std::io::Error| Failure::user(format!("{name} cannot be read: {error}"));
-    let mut bytes = Vec::new();
-    let limit = TEXT_BYTES_MAX as u64 + 1;
-    if file == Path::new("-") {
-        std::io::stdin().lock().take(limit).read_to_end(&mut bytes).map_err(cannot)?;
-    } else {
-        let opened = std::fs::File::open(file).map_err(|error| {
-            cannot(error).hint("give the path of a text that says what to do, or - for standard input")
-        })?;
-        opened.take(limit).read_to_end(&mut bytes).map_err(cannot)?;
-    }
-    if bytes.len() > TEXT_BYTES_MAX {
-        let message = format!("{name} exceeds the limit of {TEXT_BYTES_MAX} bytes for a plan");
-        return Err(Failure::new(Code::Parse, message).hint("split it into several plans"));
-    }
-    String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Failure::new(Code::Parse, format!("{name} is not text: byte {at}, in line {line}, is not UTF-8"))
-            .hint("save it as UTF-8")
-    })
-}
-
 pub fn is_below_agent() -> bool {
     SIGNS.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
@@ -517,7 +454,6 @@ pub fn agent_id() -> Option<String> {
     std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
 }
 
-/// The person, as events name them.
 pub fn person() -> String {
     std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }

@@ -64,11 +64,10 @@ impl Place {
     /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
-        let existing = folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
-        let log_folder = match (&repository, existing) {
-            (Some(repository), _) => repository.main_worktree.join(FOLDER),
-            (None, Some(existing)) => existing,
-            (None, None) => folder.join(FOLDER),
+        let existing = || folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
+        let log_folder = match &repository {
+            Some(repository) => repository.main_worktree.join(FOLDER),
+            None => existing().unwrap_or_else(|| folder.join(FOLDER)),
         };
         let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
         let folder = named.is_none().then_some(log_folder);
@@ -135,11 +134,8 @@ impl Place {
     /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
     pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
-            let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-            let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
-            let state = state.or_else(home).unwrap_or_else(std::env::temp_dir);
             let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
-            return state.join("crewlog").join(format!("{name}-{what}"));
+            return state_folder().join(format!("{name}-{what}"));
         };
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.into_os_string();
@@ -147,15 +143,11 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The log of a command, which fails if the log goes back while it runs: it must not mix two histories.
-    async fn pinned(&self, store: &EventStore) -> Result<EventStore, Failure> {
-        Ok(self.with_layers(store).await?.pinned())
-    }
-
     /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
-    async fn with_layers(&self, store: &EventStore) -> Result<EventStore, Failure> {
+    async fn with_layers(&self) -> Result<EventStore, Failure> {
         let make = async || {
-            let store = self.keys.veiled(self.keys_folder(), store.clone())?.sharing(REPORTED_TEXTS);
+            let store = self.open_once(false).await?.clone();
+            let store = self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS);
             Ok::<_, Failure>(store.rewriting(self.redact.clone()))
         };
         self.layered.get_or_try_init(make).await.cloned()
@@ -164,7 +156,7 @@ impl Place {
     /// The log of a server, which continues if the log goes back, since each call is a command. Creates a missing log.
     pub async fn open_to_serve(&self) -> Result<EventStore, Failure> {
         self.open_or_make().await?;
-        self.with_layers(self.open_once(false).await?).await
+        self.with_layers().await
     }
 
     /// True if there is no log and the user named none: nobody coordinates here.
@@ -189,14 +181,18 @@ impl Place {
             .map_err(|error| Failure::user(format!("{} cannot be written: {error}", folder.display())))
     }
 
-    /// Opens the log that is there.
+    /// Opens the log that is there, for a command. It fails if the log goes back while the command runs: it must not mix
+    /// two histories.
     pub async fn open(&self) -> Result<EventStore, Failure> {
-        self.pinned(self.open_once(false).await?).await
+        Ok(self.with_layers().await?.pinned())
     }
 
     /// Opens the log once for this process, and makes it if wanted.
     pub async fn open_once(&self, create: bool) -> Result<&EventStore, Error> {
-        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options(create))).await
+        // It bypasses a pooler to migrate a log on a server.
+        let migrate_url = std::env::var("CREWLOG_MIGRATE_URL").ok().filter(|url| !url.is_empty());
+        let options = Options { create, migrate_url, ..Options::default() };
+        self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
     /// Closes the log at the end of a command, so that no -wal file remains if nobody else has the log open.
@@ -210,7 +206,7 @@ impl Place {
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
         match self.open_once(false).await {
-            Ok(store) => return Ok((self.pinned(store).await?, false)),
+            Ok(_) => return Ok((self.open().await?, false)),
             // An empty file becomes a log. Any other file is refused again below.
             Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
             Err(error) => return Err(error.into()),
@@ -221,7 +217,8 @@ impl Place {
                     .hint("name a place for the log with --store PATH")
             })?;
         }
-        Ok((self.pinned(self.open_once(true).await?).await?, true))
+        self.open_once(true).await?;
+        Ok((self.open().await?, true))
     }
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
@@ -248,10 +245,11 @@ impl Place {
     }
 }
 
-/// How a log is opened. `CREWLOG_MIGRATE_URL` bypasses a pooler to migrate a log on a server.
-fn options(create: bool) -> Options {
-    let migrate_url = std::env::var("CREWLOG_MIGRATE_URL").ok().filter(|url| !url.is_empty());
-    Options { create, migrate_url, ..Options::default() }
+/// The user's state folder, for the files of logs on servers and of people.
+pub fn state_folder() -> PathBuf {
+    let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
+    state.or_else(home).unwrap_or_else(std::env::temp_dir).join("crewlog")
 }
 
 impl Repository {
@@ -261,11 +259,10 @@ impl Repository {
         let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
         let worktree = folder.ancestors().find(is_worktree)?.to_owned();
         let dot_git = worktree.join(".git");
-        if dot_git.is_dir() {
-            return Some(Self { main_worktree: worktree.clone(), worktree, common_dir: dot_git });
-        }
-        let pointer = fs::read_to_string(&dot_git).ok()?;
-        let git_dir = worktree.join(pointer.strip_prefix("gitdir:")?.trim());
+        let git_dir = match dot_git.is_dir() {
+            true => dot_git,
+            false => worktree.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim()),
+        };
         match fs::read_to_string(git_dir.join("commondir")) {
             Ok(common_dir) => {
                 let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
@@ -273,7 +270,7 @@ impl Repository {
                 let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
                 Some(Self { main_worktree: main_worktree.to_owned(), worktree, common_dir })
             }
-            // A submodule: a repository of its own.
+            // A main worktree or a submodule: a repository of its own.
             Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
         }
     }
@@ -287,7 +284,10 @@ pub fn is_project_name(text: &str) -> bool {
 
 /// The project's UUID, made if there is none. Processes that make one at the same time get the same.
 pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
-    let path = repository.map_or_else(|| file_above(folder), |repository| repository.common_dir.join("config"));
+    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
+    // Without a repository: the nearest file above, else a new one in the folder's own `.crewlog`.
+    let above = || folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
+    let path = repository.map_or_else(above, |repository| repository.common_dir.join("config"));
     let found = if repository.is_some() { in_git_config(&path) } else { in_file(&path) };
     let hint = "name the project in crewlog.toml: project = \"NAME\"";
     let id = found.map_err(|error| {
@@ -297,12 +297,6 @@ pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<Stri
         return Ok(id);
     }
     Err(Failure::user(format!("invalid project id {id:?} in {}", path.display())).hint(hint))
-}
-
-/// The file of a folder that is in no repository: the nearest one above it, else a new one in its own `.crewlog`.
-fn file_above(folder: &Path) -> PathBuf {
-    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
-    folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder))
 }
 
 fn in_file(path: &Path) -> io::Result<String> {

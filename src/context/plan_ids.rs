@@ -16,7 +16,6 @@ pub fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
-/// A new id.
 pub fn new_id(slug: &str) -> String {
     let random = new_event_id().into_bytes();
     let suffix = random[16 - SUFFIX_BYTES..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));

@@ -16,11 +16,9 @@ use crate::ui::text::{in_one_line, shell_word};
 pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
     let config = session.config()?;
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|wanted| wanted == name);
-    let is_known = |name: &&String| *name == SHELL || config.agents.iter().any(|agent| agent.name == **name);
-    if let Some(unknown) = only.iter().find(|name| !is_known(name)) {
-        let message = format!("no executor is called {unknown:?}");
-        let known = config.agents.iter().map(|agent| agent.name.as_str()).chain([SHELL]);
-        let failure = Failure::user(message).did_you_mean(unknown, known);
+    let known = || config.agents.iter().map(|agent| agent.name.as_str()).chain([SHELL]);
+    if let Some(unknown) = only.iter().find(|name| known().all(|known| known != name.as_str())) {
+        let failure = Failure::user(format!("no executor is called {unknown:?}")).did_you_mean(unknown, known());
         return Err(failure.hint("`crewlog agents --configured` lists them; `shell` is always one"));
     }
     let program = SupervisorProgram::this_binary(["supervise"])

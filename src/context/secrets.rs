@@ -55,7 +55,6 @@ impl Secrets {
         }
     }
 
-    /// The text with each secret replaced.
     pub fn redacted(&self, text: &str) -> String {
         let text = self.values.iter().fold(text.to_owned(), |text, value| text.replace(value, REDACTED));
         self.patterns.iter().fold(text, |text, pattern| pattern.replace_all(&text, REDACTED).into_owned())

@@ -1,6 +1,5 @@
 //! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
 
-use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
 use crewlog_planner::crew::target::{Target, TargetError};
@@ -15,8 +14,10 @@ const LINKS_MAX: usize = 40;
 /// A worktree: the root of the paths in leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Worktree {
-    root: PathBuf,
-    name: String,
+    /// Its folder, with links resolved.
+    pub root: PathBuf,
+    /// Its name in leases: the machine and the path.
+    pub name: String,
     common_dir: Option<PathBuf>,
 }
 
@@ -30,16 +31,6 @@ impl Worktree {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         let name = format!("{host}:{}", root.display());
         Self { root, name, common_dir }
-    }
-
-    /// Its folder, with links resolved.
-    pub fn root(&self) -> &Path {
-        &self.root
-    }
-
-    /// Its name in leases: the machine and the path.
-    pub fn name(&self) -> &str {
-        &self.name
     }
 
     /// The worktree of the same repository that contains a path; `None` if it is elsewhere. Relative paths start at
@@ -82,9 +73,8 @@ impl Worktree {
     /// The link through which a path leaves the worktree, relative to its root.
     pub fn left_by(&self, path: &Path) -> Option<String> {
         let link = |path: &Path| Some(real(path.parent()?).join(path.file_name()?)).filter(|link| link.is_symlink());
-        let links = path.ancestors().filter_map(link);
-        let mut below = links.filter_map(|link| Some(link.strip_prefix(&self.root).ok()?.to_str()?.to_owned()));
-        below.next()
+        let below = |link: PathBuf| Some(link.strip_prefix(&self.root).ok()?.to_str()?.to_owned());
+        path.ancestors().filter_map(link).find_map(below)
     }
 
     /// The path relative to the root of the worktree. Links are resolved as far as the path exists and has no wildcard.
@@ -111,25 +101,14 @@ pub fn real(path: &Path) -> PathBuf {
         let rest = path.strip_prefix(link).unwrap_or(Path::new(""));
         path = link.parent().unwrap_or(link).join(to).join(rest);
     }
-    let mut rest: Vec<OsString> = Vec::new();
-    let mut existing = path.as_path();
-    loop {
-        if let Ok(found) = existing.canonicalize() {
-            return rest.into_iter().rev().fold(found, |mut path, name| {
-                if name == ".." {
-                    _ = path.pop();
-                } else {
-                    path.push(name);
-                }
-                path
-            });
+    let existing = |above: &Path| Some((above.canonicalize().ok()?, path.strip_prefix(above).ok()?));
+    let Some((mut found, rest)) = path.ancestors().find_map(existing) else { return path };
+    for name in rest.components() {
+        if name == Component::ParentDir {
+            found.pop();
+        } else {
+            found.push(name);
         }
-        match existing.components().next_back() {
-            Some(Component::Normal(name)) => rest.push(name.to_owned()),
-            Some(Component::ParentDir) => rest.push("..".into()),
-            Some(Component::CurDir | Component::RootDir | Component::Prefix(_)) | None => return path,
-        }
-        let Some(parent) = existing.parent() else { return path };
-        existing = parent;
     }
+    found
 }

@@ -53,7 +53,7 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
             // `rm -rf ..`, and `../*`
             let is_all = touch.is_pattern && path.ends_with("*");
             let above = if is_all { path.parent() } else { Some(path.as_path()) };
-            if above.is_some_and(|above| home.root().starts_with(real(&folder.join(above)))) {
+            if above.is_some_and(|above| home.root.starts_with(real(&folder.join(above)))) {
                 changes_in(&mut found, home.clone()).files.push(File::all());
             } else if let Some(link) = home.left_by(&folder.join(path)) {
                 let why = format!("{written} leaves the repository through the link {link}");
@@ -91,7 +91,7 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
 }
 
 fn changes_in(found: &mut BTreeMap<String, Changes>, worktree: Worktree) -> &mut Changes {
-    found.entry(worktree.name().to_owned()).or_insert_with(|| Changes::none(worktree))
+    found.entry(worktree.name.clone()).or_insert_with(|| Changes::none(worktree))
 }
 
 impl Changes {
@@ -114,14 +114,14 @@ impl Changes {
     /// Fails for a path that cannot be leased, unless git ignores it.
     pub async fn check(&self) -> Result<(), Refusal> {
         let names = self.unleasable.keys().map(String::as_str).collect();
-        let ignored = git::ignored(self.worktree.root(), &names).await;
+        let ignored = git::ignored(&self.worktree.root, &names).await;
         let why = self.unleasable.iter().find(|(name, _)| !ignored.contains(*name)).map(|(_, why)| why.clone());
         why.map_or(Ok(()), |why| Err(CrewError::Invalid(why).into()))
     }
 
     /// The identity under which an agent makes them.
     pub fn holder(&self, agent: &str) -> LeaseHolder {
-        LeaseHolder { agent: agent.to_owned(), worktree: self.worktree.name().to_owned() }
+        LeaseHolder { agent: agent.to_owned(), worktree: self.worktree.name.clone() }
     }
 
     /// The single files on which an agent has no exclusive lease of its own, and the leases of others that block the
@@ -150,7 +150,7 @@ impl Changes {
         drop(leases);
         let asked = hits.iter().map(|hit| &hit.blocked.asked).chain(&unleased);
         let paths: BTreeSet<_> = asked.filter(|target| !target.is_pattern).map(|target| &*target.path).collect();
-        let ignored = git::ignored(self.worktree.root(), &paths).await;
+        let ignored = git::ignored(&self.worktree.root, &paths).await;
         unleased.retain(|target| !ignored.contains(&target.path));
         hits.retain(|hit| !ignored.contains(&hit.blocked.asked.path));
         Ok((unleased, hits))

@@ -73,7 +73,7 @@ impl Hook<'_> {
             return Ok(None);
         };
         drop(agents);
-        let worktree = self.here.name().to_owned();
+        let worktree = self.here.name.clone();
         Ok(Some((Caller { worktree, ..self.crew.caller(&name).await? }, agent)))
     }
 
@@ -105,7 +105,7 @@ impl Hook<'_> {
             model: None,
             capabilities: Vec::new(),
             focus: Vec::new(),
-            worktree: self.here.name().to_owned(),
+            worktree: self.here.name.clone(),
             process: self
                 .origin
                 .ancestors

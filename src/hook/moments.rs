@@ -41,7 +41,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::Start { .. } => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
-            return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, hook.here.name()).await?));
+            return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, &hook.here.name).await?));
         }
         Moment::Prompt | Moment::After(_) | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
@@ -126,7 +126,7 @@ impl Hook<'_> {
             let (targets, mut hits) = changes.compared(self.crew, &caller.agent, false).await?;
             hits.retain(|hit| targets.contains(&hit.blocked.asked));
             for path in targets {
-                let (worktree, agent) = (changes.worktree.name().to_owned(), Some(caller.agent.clone()));
+                let (worktree, agent) = (changes.worktree.name.clone(), Some(caller.agent.clone()));
                 self.crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent, now }).await?;
             }
             if !hits.is_empty() {

@@ -48,7 +48,7 @@ impl Resident {
     pub fn start(crew: &Arc<Crew>, place: &Place, worktree: Worktree) -> Self {
         let (socket, locks) = (socket(place, crew.project()), place.workers_folder());
         let listening = format!("hook-{}", id_of(crew.project()));
-        let watching = format!("watch-{}", id_of(worktree.name()));
+        let watching = format!("watch-{}", id_of(&worktree.name));
         let crew = Arc::clone(crew);
         Self(tokio::spawn(async move {
             let answered = async {

@@ -84,7 +84,7 @@ fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failu
         return Ok(own);
     }
     for folder in files.iter().filter_map(|file| call.cwd.join(file).parent().map(Worktree::around)) {
-        let other = Session::in_folder(global, folder.root().to_owned())?;
+        let other = Session::in_folder(global, folder.root.clone())?;
         if other.place.repository.is_some() && !other.place.is_unused() {
             return Ok(other);
         }

@@ -33,7 +33,7 @@ const PATHS_MAX: usize = 10_000;
 /// # Errors
 /// If git cannot list changes: outside of a repository there is nothing to watch.
 pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
-    let root = worktree.root();
+    let root = &worktree.root;
     let mut seen = Seen::default();
     seen.compare(root, git::changed(root).await?, false);
     let (sender, mut events) = mpsc::channel(EVENTS_MAX);
@@ -56,7 +56,7 @@ pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
         let Ok(changed) = git::changed(root).await else { continue };
         for path in seen.compare(root, changed, true) {
             let Ok(path) = Target::literal(&path) else { continue };
-            let worktree = worktree.name().to_owned();
+            let worktree = worktree.name.clone();
             if let Err(error) = crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent: None, now }).await
             {
                 tracing::warn!(%error, "a changed file was not recorded");

@@ -125,7 +125,7 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> 
     let life = life.map_err(|error| Failure::user(format!("no trial: {error}")))?;
     let crew = Crew::new(&store, &session.project()?, Arc::new(life));
     let trial = || "trial".to_owned();
-    let worktree = Worktree::around(&session.folder).name().to_owned();
+    let worktree = Worktree::around(&session.folder).name;
     let profile =
         Profile { program: trial(), model: None, capabilities: vec![], focus: vec![], worktree, process: None };
     let join = Join { name: Some(trial()), parent: None, session: trial(), profile };

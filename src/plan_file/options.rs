@@ -6,13 +6,13 @@ use clap::Args;
 use crewlog_planner::event::PlanFile;
 use crewlog_planner::parse::Format;
 
-use crate::cli::typed::format;
+use crate::cli::typed::one_of;
 
 /// How to read a plan file.
 #[derive(Debug, Clone, Args)]
 pub struct ReadArgs {
     /// The format [default: by the path]
-    #[arg(long, value_parser = format())]
+    #[arg(long, value_parser = one_of::<Format>(Format::ALL.iter().map(<&str>::from)))]
     pub format: Option<Format>,
     /// The tag of a Task Master file [default: master, else the first]
     #[arg(long)]

@@ -27,7 +27,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::consent::consent;
-use crate::context::{Session, read_text, roster};
+use crate::context::{Session, roster};
 use crate::plan_file::matching::{Changes, Comparison, Reading, told_of};
 use crate::target;
 use crate::target::order;
@@ -161,7 +161,7 @@ impl<'a> Kept<'a> {
         if let Some(age) = self.stamp.and_then(|(written, _)| written.elapsed().ok()) {
             tokio::time::sleep(SETTLED.saturating_sub(age)).await;
         }
-        let text = read_text(&self.path)?;
+        let text = self.session.read_text(&self.path)?;
         let (before, parallel) = Self::source(state)?;
         let options = state.config.file.options(parallel);
         let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);

@@ -36,7 +36,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal;
-use crate::ui::terminal::{Output, say, unless_closed};
+use crate::ui::terminal::{Output, say};
 use crate::ui::text::{by_default, count, visible};
 use crate::views::views;
 use crate::views::{PlanShown, queries};
@@ -351,7 +351,7 @@ impl<'a> RunSession<'a> {
         for line in waits.into_iter().chain(next) {
             say(&line);
         }
-        unless_closed(self.output_fault.map_or(Ok(()), Err))?;
+        self.output_fault.map_or(Ok(()), |fault| Failure::output(fault).unless_closed())?;
         Ok(code)
     }
 
@@ -396,7 +396,8 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     let states = States::of(plan, &view, &Observed::default());
     if let Output::Json = session.output {
-        unless_closed(print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, &states)))?;
+        let printed = print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, &states));
+        printed.map_err(Failure::output).or_else(Failure::unless_closed)?;
     }
     Progress::new(session.terminal, None, &view).summary(plan, &view, &states);
     if view.state().phase == Phase::Ended(Outcome::Completed) {

@@ -293,7 +293,7 @@ pub fn described(mut json: Value, first: &str, heading: &[&str]) -> String {
     let long = json.as_object_mut().and_then(|fields| fields.remove(first)).unwrap_or_default();
     let mut text = Vec::new();
     // Writing to memory cannot fail.
-    let _ = facts::print(&mut text, &json, heading, &[]);
+    let _ = facts::print(&mut text, &json, [heading, &[]], None);
     safe(&format!("{}\n\n{}", long.as_str().unwrap_or_default(), String::from_utf8_lossy(&text)))
 }
 

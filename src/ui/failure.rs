@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use crewlog_mq::{Error, ExecuteError};
-use crewlog_planner::agents::PlanError;
 use crewlog_planner::claim::TaskError;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
@@ -80,6 +79,11 @@ impl Failure {
         Self::new(code, format!("the output could not be written: {error}"))
     }
 
+    /// Ignores that the reader closed standard output: the work continues.
+    pub fn unless_closed(self) -> Result<(), Self> {
+        if self.code == Code::Done { Ok(()) } else { Err(self) }
+    }
+
     /// Standard input or the terminal could not be read.
     #[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
     pub fn input(error: std::io::Error) -> Self {
@@ -113,28 +117,25 @@ impl Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        let code = match &error {
+        let message = error.to_string();
+        match error {
             Error::SequenceMismatch { .. }
             | Error::IdReused { .. }
             | Error::PartlyKnown { .. }
             | Error::MatchFound { .. }
             | Error::CellMismatch { .. }
             | Error::OtherLog { .. }
-            | Error::Forked { .. } => Code::Conflict,
-            _ => Code::User,
-        };
-        let is_fault = code == Code::User && !matches!(error, Error::NoLog { .. } | Error::NoLogIn { .. });
-        let why = if is_fault { Why::Fault } else { Why::Refused };
-        let failure = Self { why, ..Self::new(code, error.to_string()) };
-        match error {
-            Error::WentBack { .. } => failure.hint(
-                "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",
-            ),
-            Error::NoLog { .. } => failure.hint("`crewlog init` makes one, and so does `crewlog run FILE`"),
-            Error::NoLogIn { .. } => failure
+            | Error::Forked { .. } => Self::new(Code::Conflict, message),
+            Error::NoLog { .. } => {
+                Self::user(message).hint("`crewlog init` makes one, and so does `crewlog run FILE`")
+            }
+            Error::NoLogIn { .. } => Self::user(message)
                 .hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
                 .hint("`crewlog init` makes a new log in an empty file"),
-            _ => failure,
+            Error::WentBack { .. } => Self { why: Why::Fault, ..Self::user(message) }.hint(
+                "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",
+            ),
+            _ => Self { why: Why::Fault, ..Self::user(message) },
         }
     }
 }
@@ -159,12 +160,6 @@ impl<E: std::error::Error + Into<Self>> From<ExecuteError<E>> for Failure {
 impl From<TaskError> for Failure {
     fn from(refusal: TaskError) -> Self {
         Self::new(Code::Conflict, refusal.to_string())
-    }
-}
-
-impl From<PlanError> for Failure {
-    fn from(error: PlanError) -> Self {
-        Self::new(Code::Parse, error.to_string())
     }
 }
 

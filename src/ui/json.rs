@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use crewlog_mq::{LogIdentity, Position, Recorded};
+use crewlog_mq::{Position, Recorded};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -65,13 +65,6 @@ pub struct ExportHeader {
     pub format: i64,
     pub created_at: String,
     pub head: Position,
-}
-
-impl ExportHeader {
-    pub fn of(info: &LogIdentity, head: Position) -> Self {
-        let (log, created_at) = (info.id.to_string(), rfc3339(info.created_at));
-        Self { export: EXPORT, log, format: info.format, created_at, head }
-    }
 }
 
 pub fn print_pretty(mut to: impl Write, value: &impl Serialize) -> io::Result<()> {

@@ -1,9 +1,8 @@
 //! Text for people and programs: the terminal, failures, JSON.
 
-pub mod signals;
-
 pub mod failure;
 pub mod json;
+pub mod signals;
 pub mod similar;
 pub mod terminal;
 pub mod text;

@@ -2,9 +2,7 @@
 
 use strsim::osa_distance;
 
-/// The most names that are suggested.
 const SUGGESTED_MAX: usize = 3;
-/// The most typing errors in a name.
 const ERRORS_MAX: usize = 3;
 
 /// The names with the fewest typing errors, if these are few for the length of the typed name. Whole names come before

@@ -7,8 +7,6 @@ use std::sync::LazyLock;
 use clap::{Args, ColorChoice as Color, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
 
-use crate::ui::failure::{Code, Failure};
-
 /// The live block below the lines on standard error; hidden at first.
 pub static BLOCK: LazyLock<MultiProgress> =
     LazyLock::new(|| MultiProgress::with_draw_target(ProgressDrawTarget::hidden()));
@@ -77,7 +75,6 @@ impl Terminal {
     }
 }
 
-/// Puts a question on standard error.
 pub fn prompt(text: &str) {
     let mut stderr = io::stderr();
     // Without a terminal nobody can answer.
@@ -109,13 +106,5 @@ impl Write for Lines {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-/// The result of writing to standard output, ignoring that the reader closed it: the work continues.
-pub fn unless_closed(written: io::Result<()>) -> Result<(), Failure> {
-    match written.map_err(Failure::output) {
-        Err(failure) if failure.code == Code::Done => Ok(()),
-        written => written,
     }
 }

@@ -20,17 +20,15 @@ const NEAR: Duration = Duration::from_secs(600);
 
 /// The text with control characters made visible, except line ends and tabs.
 pub fn visible(text: &str) -> String {
+    // Characters that reorder displayed text, so that a command could look like another.
+    let is_bidi =
+        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let is_safe = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_bidi(c));
     let mut shown = String::with_capacity(text.len());
     for c in text.chars() {
         if is_safe(c) { shown.push(c) } else { shown.extend(c.escape_default()) }
     }
     shown
-}
-
-/// Characters that reorder displayed text, so that a command could look like another.
-fn is_bidi(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The text in one line of at most `chars_max` characters.

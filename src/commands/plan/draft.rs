@@ -34,7 +34,7 @@ pub async fn draft(session: &Session, Draft { file, agent, model }: Draft) -> Re
         agents = agents.with_model(planner.map_err(|error| Failure::user(error.to_string()))?);
     }
     let plan = agents.plan(agent, &words, "").await.map_err(|error| match error {
-        PlanningError::Plan(error) => error.into(),
+        PlanningError::Plan(error) => Failure::new(Code::Parse, error.to_string()),
         PlanningError::Sealed | PlanningError::Lost => Failure::user(error.to_string()),
     })?;
     session.print(&plan, |to| print_pretty(to, &plan))

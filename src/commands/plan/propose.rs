@@ -47,7 +47,8 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
             // It may quote the text, so it is sealed as one that was asked about.
             let tags = session.tags_of_new(&text_aggregate(&text))?;
             record_failure(&store, agent, &error, tags, &Cause::request()).await?;
-            return Err(Failure::from(error).hint(session.command(&format!("plan schema --agent {agent}"))));
+            let schema = session.command(&format!("plan schema --agent {agent}"));
+            return Err(Failure::new(Code::Parse, error.to_string()).hint(schema));
         }
     };
     let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());

@@ -8,7 +8,8 @@ use crewlog_planner::model::ModelParameters;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
-use super::values::{checked, duration};
+use super::values::checked;
+use crate::cli::typed::Typed;
 
 const NAME_CHARS_MAX: usize = 200;
 const RETRIES_MAX: u32 = 10;
@@ -35,8 +36,8 @@ pub struct ModelConfig {
 struct ModelToml {
     #[serde(deserialize_with = "name")]
     name: String,
-    #[serde(default = "openai", deserialize_with = "provider")]
-    provider: String,
+    #[serde(default, deserialize_with = "provider")]
+    provider: Option<String>,
     #[serde(default, deserialize_with = "endpoint")]
     endpoint: Option<String>,
     #[serde(default, deserialize_with = "variable")]
@@ -44,14 +45,12 @@ struct ModelToml {
     max_tokens: Option<NonZeroU32>,
     #[serde(default, deserialize_with = "temperature")]
     temperature: Option<f64>,
-    #[serde(default, deserialize_with = "duration")]
-    timeout: Option<Duration>,
+    timeout: Option<Typed<Duration>>,
     #[serde(default = "yes")]
     stream: bool,
     #[serde(default, deserialize_with = "retries")]
     retries: Option<u32>,
-    #[serde(default, deserialize_with = "duration")]
-    backoff: Option<Duration>,
+    backoff: Option<Typed<Duration>>,
     #[serde(default, deserialize_with = "price")]
     price_per_million_input: Option<u64>,
     #[serde(default, deserialize_with = "price")]
@@ -66,10 +65,6 @@ fn yes() -> bool {
     true
 }
 
-fn openai() -> String {
-    "openai".to_owned()
-}
-
 fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     checked(from, |typed: String| match typed.trim() {
         name if name.is_empty() || name.chars().count() > NAME_CHARS_MAX => {
@@ -79,11 +74,11 @@ fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     })
 }
 
-fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+fn provider<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |provider: String| {
         let help = "openai and anthropic are; many others use the protocol of openai: set endpoint too";
         let message = format!("no provider is called {provider:?}: {help}");
-        is_provider(&provider).then_some(provider).ok_or(message)
+        is_provider(&provider).then_some(Some(provider)).ok_or(message)
     })
 }
 
@@ -148,20 +143,22 @@ impl TryFrom<ModelToml> for ModelConfig {
             }
         };
         let default = RetryPolicy::default();
-        let (timeout, first) = (written.timeout.unwrap_or(TIMEOUT), written.backoff.unwrap_or(default.first));
+        let timeout = written.timeout.map_or(TIMEOUT, |timeout| timeout.value);
+        let first = written.backoff.map_or(default.first, |backoff| backoff.value);
         for (field, duration, max) in [("timeout", timeout, TIMEOUT_MAX), ("backoff", first, default.longest)] {
             if duration > max {
                 return Err(format!("{field} is too long: it is at most {} s", max.as_secs()));
             }
         }
         // The provider's own address has a usual variable; another endpoint gets no key unasked.
-        let key = match (written.api_key_env, &written.endpoint, written.provider.as_str()) {
+        let provider = written.provider.unwrap_or_else(|| "openai".to_owned());
+        let key = match (written.api_key_env, &written.endpoint, provider.as_str()) {
             (Some(name), _, _) => Key::Variable(name),
             (None, None, "openai") => Key::Variable("OPENAI_API_KEY".into()),
             (None, None, "anthropic") => Key::Variable("ANTHROPIC_API_KEY".into()),
             (None, _, _) => Key::None,
         };
-        let ModelToml { provider, endpoint, stream, plan, summaries, .. } = written;
+        let ModelToml { endpoint, stream, plan, summaries, .. } = written;
         let max_tokens = written.max_tokens.map(NonZeroU32::get);
         Ok(Self {
             parameters: ModelParameters { model: written.name, max_tokens, temperature: written.temperature },

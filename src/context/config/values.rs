@@ -1,11 +1,7 @@
 //! Values of the configuration that are checked where they are read.
 
-use std::time::Duration;
-
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
-
-use crate::cli::typed;
 
 /// An error in the file, and its byte.
 #[derive(Debug)]
@@ -25,8 +21,4 @@ pub fn checked<'de, D: Deserializer<'de>, T: Deserialize<'de>, U>(
     check: impl FnOnce(T) -> Result<U, String>,
 ) -> Result<U, D::Error> {
     check(T::deserialize(from)?).map_err(D::Error::custom)
-}
-
-pub fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
-    checked(from, |typed: String| typed::duration(&typed).map(Some))
 }

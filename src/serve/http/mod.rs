@@ -89,8 +89,7 @@ pub async fn serve_with(
     let config = &session.config()?.serve;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
-    let command = Arc::new(session.commands());
-    let site = Arc::new(page::Site { views: server.views.clone(), command });
+    let site = Arc::new(page::Site { views: server.views.clone(), session: session.clone() });
     let api =
         Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), site: site.clone(), streams };
     let api = Arc::new(api);

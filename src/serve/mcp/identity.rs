@@ -60,7 +60,7 @@ impl Client {
 
 impl Member {
     pub fn target(&self, path: &str) -> Result<Target, TargetError> {
-        self.worktree.target(self.worktree.root(), path)
+        self.worktree.target(&self.worktree.root, path)
     }
 
     pub fn targets(&self, paths: &[String]) -> Result<Vec<Target>, TargetError> {
@@ -181,8 +181,8 @@ impl Members {
         let profile = Profile {
             model: args.get("model"),
             capabilities: args.get("capabilities"),
-            focus: focus.iter().filter_map(|path| worktree.target(worktree.root(), path).ok()).collect(),
-            worktree: worktree.name().to_owned(),
+            focus: focus.iter().filter_map(|path| worktree.target(&worktree.root, path).ok()).collect(),
+            worktree: worktree.name.clone(),
             // Over HTTP the agent's process is unknown.
             process: self.own.is_some().then(|| crew.process(&program)),
             program,

@@ -9,6 +9,7 @@ use crewlog_planner::lifecycle::States;
 use super::asked::{Asked, Tab};
 use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
+use crate::context::Session;
 use crate::context::plan_ids::slug_of;
 use crate::ui::failure::Failure;
 use crate::ui::similar::similar;
@@ -17,8 +18,7 @@ use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, Views};
 /// The input of the page.
 pub struct Site {
     pub views: Arc<Views>,
-    /// Makes a command line from the words of a command.
-    pub command: Arc<dyn Fn(&str) -> String + Send + Sync>,
+    pub session: Session,
 }
 
 /// The input for the parts.
@@ -94,7 +94,7 @@ impl<'a> Look<'a> {
         };
         let plans = shown.plans().await?;
         let open = shown.tracks().await?;
-        let needs = shown.needs(|words| (site.command)(words)).await?;
+        let needs = shown.needs(|words| site.session.command(words)).await?;
         let beyond = asked.number("at").filter(|at| *at > head.at.0);
         let fault = beyond.map(|at| format!("The log does not reach position {} yet: this is its last.", grouped(at)));
         let mut look = Self { site, asked: asked.clone(), head, shown, plans, plan: None, needs, open, fault };
@@ -225,7 +225,7 @@ impl<'a> Look<'a> {
 
     /// A `crewlog` command as a line for a shell.
     pub fn command(&self, words: &str) -> String {
-        (self.site.command)(words)
+        self.site.session.command(words)
     }
 
     /// The first position of the append at the position shown.
