@@ -95,21 +95,21 @@ actions! {
     /// Name the present point of a plan, or list its checkpoints
     PlanCheckpoint(Checkpoint) "plan-checkpoint" Write => plan::checkpoint;
     /// Add a task to a plan, by default to the standing plan of the project
-    TaskAdd(AddTask) "task-add" Write => task::add::add;
+    TaskAdd(AddTask) "task-add" Write => task::add;
     /// Change a task that has not started
-    TaskEdit(EditTask) "task-edit" Write => task::edit::edit;
+    TaskEdit(EditTask) "task-edit" Write => task::edit;
     /// Skip tasks; the tasks that wait for them may run
-    TaskSkip(Skip) "task-skip" Write => task::skip::skip;
+    TaskSkip(Skip) "task-skip" Write => task::skip;
     /// Make a task wait for other tasks than before
-    TaskMove(Move) "task-move" Write => task::r#move::reorder;
+    TaskMove(Move) "task-move" Write => task::reorder;
     /// Report that a person has done a task
-    TaskDone(Done) "task-done" Write => task::done::done;
+    TaskDone(Done) "task-done" Write => task::done;
     /// Report that a task cannot be done
-    TaskFail(Fail) "task-fail" Write => task::fail::fail;
+    TaskFail(Fail) "task-fail" Write => task::fail;
     /// Ask a question about a task, which then waits for the answer
-    TaskAsk(Ask) "task-ask" Write => task::ask::ask;
+    TaskAsk(Ask) "task-ask" Write => task::ask;
     /// Withdraw a question
-    TaskWithdraw(Withdraw) "task-withdraw" Operator => task::withdraw::withdraw;
+    TaskWithdraw(Withdraw) "task-withdraw" Operator => task::withdraw;
     /// End leases of others
     EndLeases(EndLeases) "end-leases" Operator => leases::end;
     /// Make a plan from a text, and leave its tasks to workers

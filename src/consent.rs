@@ -1,7 +1,6 @@
 //! Asks before anything runs: shows the commands and agents of a plan.
 
 use crewlog_executors::roster::Roster;
-use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
 
 use crate::context::Session;
@@ -12,9 +11,9 @@ use crate::ui::text::{count, one_line, visible};
 
 /// Prose must not become shell unasked: shows what would run, the commands, the agents and their system prompt, and asks
 /// once.
-pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_prompt: &str) -> Result<(), Failure> {
+pub fn consent(session: &Session, tasks: &[TaskPlan], roster: &Roster, system_prompt: &str) -> Result<(), Failure> {
     // A cancelled task may be reopened by a retry, so it is shown too.
-    let runs = parsed.tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
+    let runs = tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
         let run = match (&task.command, roster.agent_for(task), task.sub_plan.as_ref()) {
             (Some(command), _, _) => command.clone(),
@@ -33,11 +32,11 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_p
     let mut runs = runs.collect::<Vec<_>>();
     let n_runs = runs.len();
     let undo = |task: &TaskPlan| Some((task.name(), format!("{}  (if it is to be undone)", task.compensate.as_ref()?)));
-    runs.extend(parsed.tasks.iter().filter_map(undo));
+    runs.extend(tasks.iter().filter_map(undo));
     if runs.is_empty() {
         return Ok(());
     }
-    let n_commands = parsed.tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
+    let n_commands = tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
     let n_agents = n_runs - n_commands;
     if n_agents > 0 && !system_prompt.is_empty() {
         runs.push(("prompt.system".into(), system_prompt.to_owned()));
@@ -45,7 +44,7 @@ pub fn consent(session: &Session, parsed: &ParsedPlan, roster: &Roster, system_p
     if !(session.terminal.is_quiet && session.yes) {
         let for_agents = if n_agents > 0 { format!(", {n_agents} for agents") } else { String::new() };
         let folder = visible(&session.folder.to_string_lossy());
-        let n_tasks = count(parsed.tasks.len(), "task");
+        let n_tasks = count(tasks.len(), "task");
         session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
         let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, run) in &runs {

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 
 use crate::commands::serve::ServeCommand;
-use crate::commands::{Cli, Command, Db, Demo, Diff, Plan, Serve, completions};
+use crate::commands::{Cli, Command, Db, Demo, Diff, Plan, Serve, Task, completions, task};
 use crate::context::Session;
 use crate::init::doctor;
 use crate::serve::{http, mcp};
@@ -107,7 +107,7 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         }
         Command::Work(work) => commands::work::work(&session, work).await,
         Command::Plan(Plan::Check(check)) => commands::plan::check(&session, check).await,
-        Command::Plan(Plan::Sync(sync)) => plan_file::sync::sync(&session, &sync.plan).await,
+        Command::Plan(Plan::Sync { plan }) => plan_file::sync::sync(&session, &plan).await,
         Command::Plan(Plan::Propose(propose)) => commands::plan::propose(&session, propose).await,
         Command::Plan(Plan::Draft(draft)) => commands::plan::draft(&session, draft).await,
         Command::Plan(Plan::Schema(schema)) => commands::plan::print_schema(&session, &schema),
@@ -145,7 +145,14 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         Command::Retry(retry) => commands::retry::retry(&session, retry).await,
         Command::Plan(Plan::Set(set)) => commands::plan::set(&session, set).await,
         Command::Plan(Plan::Checkpoint(checkpoint)) => commands::plan::checkpoint(&session, checkpoint).await,
-        Command::Task(task) => commands::task::execute(&session, task).await,
+        Command::Task(Task::Add(add)) => task::add(&session, add).await,
+        Command::Task(Task::Edit(edit)) => task::edit(&session, edit).await,
+        Command::Task(Task::Skip(skip)) => task::skip(&session, skip).await,
+        Command::Task(Task::Move(order)) => task::reorder(&session, order).await,
+        Command::Task(Task::Done(done)) => task::done(&session, done).await,
+        Command::Task(Task::Fail(fail)) => task::fail(&session, fail).await,
+        Command::Task(Task::Ask(ask)) => task::ask(&session, ask).await,
+        Command::Task(Task::Withdraw(withdraw)) => task::withdraw(&session, withdraw).await,
         Command::Supervise | Command::Hook(_) | Command::Demo(_) => unreachable!("it is started without a session"),
     };
     session.place.close().await;

@@ -1,9 +1,15 @@
 //! Assigns tasks to executors: tasks with a command to the shell, others to a configured agent. The rest is left to
 //! people and other machines.
 
+use std::collections::BTreeMap;
+
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::event::TaskInput;
+use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskPlan};
+use crewlog_planner::sealed::is_plan_undecryptable;
+use crewlog_planner::state::{Phase, Task};
+use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
 use crate::shell::{SHELL, Shell};
@@ -53,6 +59,32 @@ impl Roster {
             Actor::Agent(agent, _) => Some(agent),
             Actor::Shell(_) | Actor::SubPlan(_) => None,
         }
+    }
+
+    /// True while these executors can advance a plan. `all` are its possible sub-plans.
+    pub fn is_busy(&self, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
+        let state = view.state();
+        if is_plan_undecryptable(state) {
+            return false;
+        }
+        let is_run = |task| state.task(task).is_some_and(|task| self.takes(&task.plan));
+        // The host withdraws the dispatched tasks of a stopped plan.
+        let is_free = |task: &Task| view.holder(task.plan.id).is_none();
+        let is_withdrawn =
+            state.phase == Phase::Active && state.stopped_by.is_some() && state.dispatched().any(is_free);
+        view.has_unhandled_report() || is_withdrawn || self.states(plan, view, all).go_on(is_run)
+    }
+
+    /// The states of a plan that these executors run. `all` are its possible sub-plans.
+    pub fn states(&self, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
+        let taker = |task: &TaskPlan| if self.takes(task) { Taker::Worker } else { Taker::Nobody };
+        let sub_plan = |below: &str| {
+            let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;
+            let state = self.states(below, view, all).plan.state;
+            let goes_on = !state.is_end() && self.is_busy(below, view, all);
+            Some(if goes_on { State::Waiting } else { state })
+        };
+        States::of(plan, view, &Observed { taker: &taker, sub_plan: &sub_plan, ..Observed::default() })
     }
 
     fn choose<'a>(&'a self, kind: NodeKind, way: Way<'a>) -> Option<Actor<'a>> {

@@ -4,8 +4,8 @@ use clap::Args;
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::plans;
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
-use crewlog_planner::event;
-use crewlog_planner::event::{Command, Event, TaskStatus};
+use crewlog_planner::event::{self, Command, Event, TaskStatus};
+use crewlog_planner::lifecycle::State;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -19,8 +19,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::text::count;
 use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan};
-use crate::views::queries;
-use crate::views::queries::{load_view, no_task};
+use crate::views::queries::{self, load_view, no_task};
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -74,6 +73,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {
     let plan = find_plan(session, store, &fork.plan, Choice::Sole).await?;
     let history = History::of(store, &plan).await?;
+    let nothing = |message: String, hint: String| Failure::new(Code::Nothing, message).hint(hint);
     let at = match &fork.at {
         None => store.head().await?,
         Some(ForkAt::At(at)) => position_of(session, store, &plan, Some(at), Position(0)).await?,
@@ -82,38 +82,24 @@ async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<
             let found = view.state().task_named(task);
             let id = found.ok_or_else(|| no_task(session, &plan, view.state(), task))?.plan.id;
             let is_dispatch = |event: &Event| matches!(event, Event::TaskDispatched { task_id, .. } if *task_id == id);
-            let Some((_, end)) = first_append(store, &history, is_dispatch).await? else {
-                let failure = Failure::new(Code::Nothing, format!("task {task} of {plan} has not begun yet"));
-                return Err(failure.hint(format!("to fork it as it is now: {}", session.command_on("fork", &plan))));
-            };
-            end
+            let now = || format!("to fork it as it is now: {}", session.command_on("fork", &plan));
+            let refused = || nothing(format!("task {task} of {plan} has not begun yet"), now());
+            first_append(store, &history, is_dispatch).await?.ok_or_else(refused)?.1
         }
         Some(ForkAt::Failure) => {
-            let Some((start, _)) = first_append(store, &history, is_failure).await? else {
-                let failure = Failure::new(Code::Nothing, format!("no task of {plan} has failed"));
-                return Err(failure.hint(session.command_on("show", &plan)));
-            };
-            Position(start.0 - 1)
+            let refused = || nothing(format!("no task of {plan} has failed"), session.command_on("show", &plan));
+            Position(first_append(store, &history, is_failure).await?.ok_or_else(refused)?.0.0 - 1)
         }
     };
-    history.fork_point(store, at).await?.ok_or_else(|| {
-        let message = format!("{plan} did not exist yet at position {at}");
-        Failure::new(Code::Nothing, message).hint(session.command_on("events", &plan))
-    })
+    let refused = || nothing(format!("{plan} did not exist yet at position {at}"), session.command_on("events", &plan));
+    history.fork_point(store, at).await?.ok_or_else(refused)
 }
 
 /// True if a task failed for good, or a person is asked about its failure.
 fn is_failure(event: &Event) -> bool {
     let Event::TaskStatusUpdated { status, error, .. } = event else { return false };
-    match status {
-        TaskStatus::Failed | TaskStatus::TimedOut => true,
-        TaskStatus::NeedsClarification => error.is_some(),
-        TaskStatus::Planned
-        | TaskStatus::Running
-        | TaskStatus::Completed
-        | TaskStatus::Cancelled
-        | TaskStatus::Skipped => false,
-    }
+    let has_failed = State::of_end(*status) == Some(State::Failed);
+    has_failed || *status == TaskStatus::NeedsClarification && error.is_some()
 }
 
 /// The first and the last position of the first append in which an event of the plan matches.

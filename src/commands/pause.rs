@@ -24,20 +24,16 @@ pub struct Pause {
     pub reason: String,
 }
 
-pub async fn pause(session: &Session, pause: Pause) -> Result<Code, Failure> {
-    let ((target, task), reason) = (find_part(session, &pause.target, Choice::Changed).await?, pause.reason);
-    let resume = task.map(|task| session.command_in("resume", &target.plan, &target.name(task)));
-    let (command, paused) = match task {
-        Some(task) => {
-            let name = target.name(task);
-            let paused = format!("task {name} is paused; if it runs, it continues until it ends");
-            (Command::PauseTask { task, reason }, paused)
-        }
-        None => {
-            (Command::Pause { reason }, format!("{} is paused; running tasks continue until they end", target.plan))
-        }
+pub async fn pause(session: &Session, Pause { target, reason }: Pause) -> Result<Code, Failure> {
+    let (target, task) = find_part(session, &target, Choice::Changed).await?;
+    let Some(task) = task else {
+        let paused = format!("{} is paused; running tasks continue until they end", target.plan);
+        return decide(session, target, Command::Pause { reason }, &paused).await;
     };
-    let code = decide(session, target, command, &paused).await?;
-    resume.into_iter().for_each(|resume| session.suggest(&format!("to let it start: {resume}")));
+    let name = target.name(task);
+    let resume = session.command_in("resume", &target.plan, &name);
+    let paused = format!("task {name} is paused; if it runs, it continues until it ends");
+    let code = decide(session, target, Command::PauseTask { task, reason }, &paused).await?;
+    session.suggest(&format!("to let it start: {resume}"));
     Ok(code)
 }

@@ -3,7 +3,6 @@
 use clap::Args;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::planning;
-use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::event::Command;
@@ -14,10 +13,9 @@ use utoipa::ToSchema;
 use crate::cli::typed::Address;
 use crate::context::{Session, roster};
 use crate::plan_file::sync;
-use crate::run::options::RunArgs;
+use crate::run::runtime::RunArgs;
 use crate::run::session::{RunSession, already_ended};
-use crate::target;
-use crate::target::{Target, decide, order};
+use crate::target::{self, Target, decide, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::views::names::{Choice, find_plan, plan_to_resume};
@@ -49,7 +47,7 @@ pub struct ResumeTarget {
 
 /// Resumes a plan without running it here, or lets a task start.
 pub async fn resume_detached(session: &Session, ResumeTarget { target }: ResumeTarget) -> Result<Code, Failure> {
-    let run_args = RunArgs::default();
+    let run_args = RunArgs::without_model();
     resume(session, Resume { target: Some(target), sync: false, detach: true, run_args }).await
 }
 
@@ -94,13 +92,12 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         session.remark("Its tasks run while a worker does: crewlog work");
         return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
     }
-    let run_session =
-        RunSession::new(session, store, plan, since, &resume.run_args, roster, InterruptedTask::Rerun).await?;
-    run_session.run(signals, resume.sync).await
+    let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;
+    run_session.run(resume.sync).await
 }
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.
-pub async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
+async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, Failure> {
     let target = Target::find(session, plan, Choice::Changed).await?;
     let task = target.id(session, name)?;
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());

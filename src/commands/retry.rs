@@ -28,15 +28,12 @@ pub struct Retry {
 pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
     let (target, task) = find_part(session, &retry.target, Choice::Sole).await?;
     session.place.check_key(&target.plan, &target.tags)?;
-    let task = match (task, retry.now) {
-        (Some(task), true) => task,
-        (None, true) => return Err(Failure::user("--now hastens one task: write PLAN/TASK")),
-        (task, false) => {
-            let command = Command::Retry { task };
-            target.check_parent(session, &command).await?;
-            return decide(session, target, command, "open again: ").await;
-        }
-    };
+    if !retry.now {
+        let command = Command::Retry { task };
+        target.check_parent(session, &command).await?;
+        return decide(session, target, command, "open again: ").await;
+    }
+    let Some(task) = task else { return Err(Failure::user("--now hastens one task: write PLAN/TASK")) };
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
     if let Some(holder) = &claim.handler().holder {

@@ -2,29 +2,30 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::typed::{Parse, Typed};
 use clap::Args;
+use crewlog_executors::roster::Roster;
 use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
-use crewlog_planner::parse;
-use crewlog_planner::parse::Format;
-use crewlog_planner::parse::ParsedPlan;
-use crewlog_planner::plan::{Origin, Proposal, Span};
+use crewlog_planner::parse::{self, Format, ParsedPlan};
+use crewlog_planner::plan::{Origin, Proposal, Span, TaskPlan};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::cli::settings;
-use crate::cli::settings::{Change, KEYS, apply, help};
+use crate::cli::settings::{self, Change, KEYS, apply, help};
+use crate::cli::typed::{Parse, Typed};
 use crate::consent::consent;
+use crate::context::plan_ids::{new_id, slug};
 use crate::context::{Session, roster};
-use crate::plan_file::options::ReadArgs;
-use crate::plan_file::warnings::print_warnings;
-use crate::run::by_model;
-use crate::run::by_model::Advisor;
-use crate::run::new_plan::{NewPlan, new_plan_id};
-use crate::run::options::RunArgs;
+use crate::plan_file::{ReadArgs, print_warnings};
+use crate::run::by_model::{Advisor, wanted};
+use crate::run::runtime::RunArgs;
+use crate::run::session::RunSession;
+use crate::target::make_plan;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
+use crate::ui::signals::Signals;
+use crate::ui::terminal::{Output, say};
+use crate::ui::text::one_line;
 
 const SET: &str = "\
 A setting of the plan, such as budget.tokens=9000; may be repeated
@@ -91,19 +92,18 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let in_file = settings::of_file(path, &text)?;
-    let model = by_model::wanted(session, run.run_args.by_model())?;
+    let model = wanted(session, run.run_args.by_model())?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync needs a plan file, and this plan comes from standard input or a model";
         return Err(Failure::user(message).hint("name a file, and add --no-model"));
     }
-    let id = new_plan_id(session, parsed.as_ref().ok(), path);
+    let (title, tasks) = parsed.as_ref().map_or((None, &[][..]), |parsed| (parsed.title.as_ref(), &parsed.tasks));
+    let id = new_plan_id(session, title, tasks, path);
     let (parsed, origin) = match &model {
         None => (parsed?, Origin::default()),
         Some(model) => Advisor::new(session, model, &id, session.tags_of_new(&id)?).await?.plan(&text, parsed).await?,
     };
-    if !session.terminal.is_quiet {
-        print_warnings(session, &parsed.warnings, path);
-    }
+    print_warnings(session, &parsed.warnings, path);
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
     if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
@@ -112,7 +112,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
-    consent(session, &parsed, &roster, &config.system_prompt)?;
+    consent(session, &parsed.tasks, &roster, &config.system_prompt)?;
     let (parallel, attachments) = (run.reading.parallel, Vec::new());
     let begin = if origin.is_text() {
         Command::Initialize { user_input: text, attachments, config, parallel }
@@ -122,7 +122,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
         Command::Propose { proposal, attachments, config }
     };
     let run_args = (!run.detach).then_some(&run.run_args);
-    NewPlan { id, begin, roster, run_args, sync: run.sync }.start(session).await
+    start(session, id, begin, roster, run_args, run.sync).await
 }
 
 /// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.
@@ -144,4 +144,37 @@ fn refuse_losses(session: &Session, parsed: &ParsedPlan, text: &str, is_named: b
         return Ok(());
     }
     Err(Failure::user(said).hint("write boxes for them too, or confirm with --format markdown"))
+}
+
+/// Makes a plan, prints its id, and runs it, in step with its file if `is_synced`. Without `run_args` it is left to `work`.
+pub async fn start(
+    session: &Session,
+    id: String,
+    begin: Command,
+    roster: Roster,
+    run_args: Option<&RunArgs>,
+    is_synced: bool,
+) -> Result<Code, Failure> {
+    let (store, _) = session.place.open_or_make().await?;
+    let signals = Signals::new()?;
+    let plan = make_plan(session, &store, id, begin).await?;
+    if session.output == Output::Text || run_args.is_none() {
+        let resume = session.command_on("resume", &plan);
+        let hint = format!("no task has run yet; to run the plan: {resume}");
+        session.print_begun(&plan, &json!({ "plan": plan })).map_err(|failure| failure.hint(hint))?;
+    }
+    let Some(run_args) = run_args else { return Ok(Code::Done) };
+    RunSession::new(session, store, plan, None, run_args, roster, signals).await?.run(is_synced).await
+}
+
+/// An id from the title, the file or the first task. Ids are not encrypted: that of a sealed plan uses none of its text.
+pub fn new_plan_id(session: &Session, title: Option<&String>, tasks: &[TaskPlan], file: &Path) -> String {
+    let stem = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let (title, first_task) = if session.place.keys.is_given() { (None, None) } else { (title, tasks.first()) };
+    // Without the configuration nothing can be appended.
+    let redacted = |text: &String| session.config().map(|config| config.secrets.redacted(text)).unwrap_or_default();
+    let first_task = first_task.map(|task| one_line(&redacted(&task.description), 24));
+    let names = [title.map(redacted), stem, first_task].into_iter().flatten();
+    let name = names.map(|name| slug(&name)).find(|name| !name.is_empty());
+    new_id(name.as_deref().unwrap_or("plan"))
 }

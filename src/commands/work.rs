@@ -1,6 +1,7 @@
 //! `work`: runs the tasks of all plans in the log, together with other workers, until a signal or, with `--until-idle`,
 //! until nothing is left to do.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,25 +19,20 @@ use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::PlanView;
-use futures::future::OptionFuture;
-use futures::{StreamExt, TryStreamExt};
+use futures::TryStreamExt;
 use serde_json::json;
-use tokio::time::{Instant, sleep_until};
 
 use crate::context::worktree::Worktree;
 use crate::context::{Session, roster};
 use crate::hook;
-use crate::run::by_model;
-use crate::run::options::RunArgs;
-use crate::run::progress::{Progress, STOPPING};
-use crate::run::runtime::{Runtime, RuntimeOptions, is_busy};
+use crate::run::progress::Progress;
+use crate::run::runtime::{Next, RunArgs, Runtime};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::Output;
 use crate::ui::text::count;
-use crate::views::views;
-use crate::views::{ListedPlan, queries};
+use crate::views::{ListedPlan, queries, views};
 
 #[derive(Debug, Args)]
 pub struct Work {
@@ -50,13 +46,11 @@ pub struct Work {
     pub run_args: RunArgs,
 }
 
-/// Tasks at once, unless the command line says otherwise.
-const JOBS: usize = 4;
-
 struct WorkerLoop<'a> {
     session: &'a Session,
     store: EventStore,
     roster: Roster,
+    runtime: Runtime,
     /// The plans that have not ended.
     views: BTreeMap<String, PlanView>,
     unreadable: BTreeSet<String>,
@@ -74,11 +68,10 @@ struct WorkerLoop<'a> {
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let roster = roster::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
-    let mut signals = Signals::new()?;
+    let signals = Signals::new()?;
     let head = store.head().await?;
-    let list = list_plans(&store, Some(head)).await?;
     let mut views = BTreeMap::new();
-    for plan in list.open() {
+    for plan in list_plans(&store, Some(head)).await?.open() {
         let loaded = queries::load_readable(&store, &plan.id, head).await?;
         let open = loaded.filter(|view| !view.state().phase.is_ended());
         views.extend(open.map(|view| (plan.id.clone(), view)));
@@ -86,18 +79,18 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let mut progress = Progress::of_all(session.terminal, roster.clone());
     let (log, open) = (session.place.shown(), count(views.len(), "plan"));
     session.remark(&format!("running the tasks of all plans in {log}; open now: {open}"));
-    let jobs = work.run_args.jobs.unwrap_or(JOBS);
-    let model = by_model::wanted(session, work.run_args.by_model())?;
-    let options =
-        RuntimeOptions { roster: roster.clone(), scope: Scope::All, interrupted: InterruptedTask::Report, jobs, model };
-    let mut runtime = Runtime::start(session, &store, options, Vec::new())?;
-    let hooks = answer_hooks(session, &store)?;
+    let (scope, interrupted) = (Scope::All, InterruptedTask::Report);
+    let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, &work.run_args, signals).await?;
+    // Answers the hooks of agent programs.
+    let crew = Arc::new(Crew::new(&store, &session.project()?, Arc::new(session.place.liveness_lock()?)));
+    let hooks = hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder));
     views.iter().for_each(|(plan, view)| progress.add(plan, view));
     progress.go_on();
     let mut worker_loop = WorkerLoop {
         session,
         store,
         roster,
+        runtime,
         views,
         unreadable: BTreeSet::new(),
         ended: BTreeMap::new(),
@@ -106,65 +99,42 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
         progress,
         output_fault: None,
     };
-    let end = worker_loop.follow(&work, &mut runtime, &mut signals).await;
-    worker_loop.progress.pause();
-    if let Ok(Some(Code::Interrupted)) = end {
-        worker_loop.progress.note(STOPPING);
-    }
-    runtime.stop(&mut signals, |text| worker_loop.progress.note(text)).await;
+    let end = worker_loop.follow(work.until_idle).await;
+    let is_interrupted = matches!(end, Ok(Some(Code::Interrupted)));
+    worker_loop.runtime.stop(&worker_loop.progress, is_interrupted).await;
     hooks.end().await;
     worker_loop.finish(end?).await
 }
 
-/// Answers the hooks of agent programs.
-fn answer_hooks(session: &Session, store: &EventStore) -> Result<hook::Resident, Failure> {
-    let life = Arc::new(session.place.liveness_lock()?);
-    let crew = Arc::new(Crew::new(store, &session.project()?, life));
-    Ok(hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder)))
-}
-
 impl WorkerLoop<'_> {
     /// Returns why it was stopped, or `None` when nothing is left to do.
-    async fn follow(
-        &mut self,
-        work: &Work,
-        runtime: &mut Runtime,
-        signals: &mut Signals,
-    ) -> Result<Option<Code>, Failure> {
+    async fn follow(&mut self, until_idle: bool) -> Result<Option<Code>, Failure> {
         let mut events = Box::pin(self.store.follow(&Query::all(), Start::After(self.at)));
-        let mut taken_in = runtime.taken_in.clone();
-        let deadline = work.run_args.timeout.map(|timeout| Instant::now() + timeout);
         loop {
-            if work.until_idle && self.is_idle(runtime).await? {
+            if until_idle && self.is_idle().await? {
                 return Ok(None);
             }
-            tokio::select! {
-                event = events.next() => if let Some(recorded) = runtime.event(event, &self.progress)? {
-                    self.take(&recorded).await?;
-                },
-                Ok(()) = taken_in.changed() => {}
-                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(Some(Code::TimedOut)),
-                () = signals.next() => return Ok(Some(Code::Interrupted)),
-                fault = runtime.fault() => return Err(fault),
+            match self.runtime.next(&mut events, &self.progress).await? {
+                Next::Event(recorded) => self.take(&recorded).await?,
+                Next::Nothing => {}
+                Next::TimedOut => return Ok(Some(Code::TimedOut)),
+                Next::Interrupted => return Ok(Some(Code::Interrupted)),
             }
         }
     }
 
     /// True when all events are processed and no plan advances by itself. The planner appends before it updates `taken_in`,
     /// so the order of the checks matters.
-    async fn is_idle(&self, runtime: &Runtime) -> Result<bool, Failure> {
-        let is_taken_in = *runtime.taken_in.borrow() >= self.last_report;
-        let is_busy = || self.views.iter().any(|(plan, view)| is_busy(&self.roster, plan, view, &self.views));
+    async fn is_idle(&self) -> Result<bool, Failure> {
+        let is_taken_in = *self.runtime.taken_in.borrow() >= self.last_report;
+        let is_busy = || self.views.iter().any(|(plan, view)| self.roster.is_busy(plan, view, &self.views));
         Ok(is_taken_in && !is_busy() && self.store.head().await? <= self.at)
     }
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = recorded.position;
         if recorded.stream_id == conflicts::STREAM {
-            if let Ok(conflict) = recorded.decode() {
-                self.progress.report_conflict(&self.store, &conflict).await?;
-            }
-            return Ok(());
+            return Ok(self.progress.report_conflict(&self.store, recorded).await?);
         }
         if recorded.stream_id == sealed::STREAM {
             return self.read_again(recorded).await;
@@ -203,13 +173,12 @@ impl WorkerLoop<'_> {
     }
 
     async fn show(&mut self, plan: &str, recorded: &Recorded) -> Result<(), Error> {
-        if !self.views.contains_key(plan) {
+        let before = Range::up_to(Position(recorded.position.0 - 1));
+        let view = match self.views.entry(plan.to_owned()) {
+            Entry::Occupied(known) => known.into_mut(),
             // A new plan, or one that had ended before the start and is open again.
-            let before = Range::up_to(Position(recorded.position.0 - 1));
-            let view = queries::load_view(&self.store, plan, before).await?;
-            self.views.insert(plan.to_owned(), view);
-        }
-        let Some(view) = self.views.get_mut(plan) else { return Ok(()) };
+            Entry::Vacant(new) => new.insert(queries::load_view(&self.store, plan, before).await?),
+        };
         view.apply(recorded)?;
         self.progress.report(recorded, view);
         if view.state().phase.is_ended() {
@@ -253,15 +222,11 @@ impl WorkerLoop<'_> {
             Some(_) if view.state().phase == Phase::Paused => Code::Budget,
             Some(_) | None => code_of(lifecycle::of_log(plan, view)),
         });
-        Ok(stopped.unwrap_or_else(|| worst(open.chain(self.ended.into_values().map(code_of)))))
+        let codes = open.chain(self.ended.into_values().map(code_of)).collect::<Vec<_>>();
+        // A failure first, then what waits for a person.
+        let worst = [Code::TaskFailed, Code::Waiting, Code::Budget, Code::Paused];
+        Ok(stopped.or(worst.into_iter().find(|code| codes.contains(code))).unwrap_or(Code::Done))
     }
-}
-
-/// The exit code for several plans: a failure first, then what waits for a person.
-fn worst(codes: impl Iterator<Item = Code>) -> Code {
-    let codes = codes.collect::<Vec<_>>();
-    let order = [Code::TaskFailed, Code::Waiting, Code::Budget, Code::Paused];
-    order.into_iter().find(|code| codes.contains(code)).unwrap_or(Code::Done)
 }
 
 fn code_of(state: State) -> Code {

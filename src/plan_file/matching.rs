@@ -5,8 +5,7 @@ use std::hash::Hash;
 
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::lines::Lines;
-use crewlog_planner::parse;
-use crewlog_planner::parse::{ParsedPlan, ReadOptions, expressible, write_states};
+use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
 use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::validity::InvalidPlan;

@@ -12,12 +12,11 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::roster::Roster;
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command};
-use crewlog_planner::parse::{ParsedPlan, write_states};
+use crewlog_planner::parse::write_states;
 use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -29,11 +28,9 @@ use tokio::time::Instant;
 use crate::consent::consent;
 use crate::context::{Session, roster};
 use crate::plan_file::matching::{Changes, Comparison, Reading, told_of};
-use crate::target;
-use crate::target::order;
+use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::say;
-use crate::ui::text::{count, visible};
+use crate::ui::text::count;
 use crate::views::names::{Choice, open_plan};
 use crate::views::queries;
 
@@ -51,7 +48,6 @@ pub struct Kept<'a> {
     store: EventStore,
     plan: String,
     tags: Vec<String>,
-    roster: Roster,
     path: PathBuf,
     /// By task: boxes as crewlog has written them or seen them agree, where they differ from the source of the plan.
     shown: BTreeMap<TaskId, Mark>,
@@ -77,12 +73,12 @@ pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
 
 /// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
 pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
-    let mut kept = Kept::new(session, store, plan, roster::roster(session, Duration::MAX, &[])?).await?;
+    let mut kept = Kept::new(session, store, plan).await?;
     planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {
         let view = queries::load_view(store, plan, Range::default()).await?;
         let is_in_step = kept.round(&view, true).await;
-        kept.notes.drain(..).filter(|_| !session.terminal.is_quiet).for_each(|note| say(&visible(&note)));
+        kept.notes.drain(..).for_each(|note| session.remark(&note));
         if is_in_step? {
             return Ok(kept);
         }
@@ -91,7 +87,7 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
 }
 
 impl<'a> Kept<'a> {
-    pub async fn new(session: &'a Session, store: &EventStore, plan: &str, roster: Roster) -> Result<Self, Failure> {
+    pub async fn new(session: &'a Session, store: &EventStore, plan: &str) -> Result<Self, Failure> {
         let tags = queries::tags_of(store, plan).await?;
         session.place.check_key(plan, &tags)?;
         let view = queries::load_view(store, plan, Range::default()).await?;
@@ -109,7 +105,6 @@ impl<'a> Kept<'a> {
             store: store.clone(),
             plan: plan.to_owned(),
             tags,
-            roster,
             path,
             shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
             seen: Position(0),
@@ -130,8 +125,7 @@ impl<'a> Kept<'a> {
         if self.stamp.is_some() && self.stamp == stamp_of(&self.path) {
             return false;
         }
-        let round = self.round(view, false).await;
-        let is_in_step = round.unwrap_or_else(|failure| {
+        let is_in_step = self.round(view, false).await.unwrap_or_else(|failure| {
             self.note(failure.to_string().replacen("error: ", "warning: ", 1));
             true
         });
@@ -194,15 +188,16 @@ impl<'a> Kept<'a> {
             self.refuse(line, "the file was changed, but the plan has ended: run the file again");
             return Ok(false);
         }
+        let roster = roster::roster(self.session, Duration::MAX, &[])?;
         // Names, order and groups run nothing else.
         let runs = |task: &&TaskPlan| {
-            let is_run = task.command.is_some() || task.compensate.is_some() || self.roster.agent_for(task).is_some();
+            let is_run = task.command.is_some() || task.compensate.is_some() || roster.agent_for(task).is_some();
             let known = state.task(task.id).is_some_and(|known| told_of(&known.plan) == told_of(task));
             is_run && task.mark != Mark::Done && !known
         };
         let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
         if asks {
-            consent(self.session, &ParsedPlan { tasks, ..ParsedPlan::default() }, &self.roster, "")?;
+            consent(self.session, &tasks, &roster, "")?;
         } else if !tasks.is_empty() && !self.session.yes {
             let sync = self.session.command_on("plan sync", &self.plan);
             self.warn(line, &format!("the file has new commands; to take that over: {sync}"));

@@ -1,8 +1,6 @@
 //! Running plans in this process.
 
 pub mod by_model;
-pub mod new_plan;
-pub mod options;
 pub mod progress;
 pub mod runtime;
 pub mod session;

@@ -29,8 +29,6 @@ const RED: u8 = 31;
 const BLUE: u8 = 34;
 const GREY: u8 = 90;
 
-/// Said when a signal stops the program.
-pub const STOPPING: &str = "interrupted: stopping the running tasks (interrupt again to end at once)";
 const TICK: Duration = Duration::from_millis(120);
 /// Characters of a task's text in a line.
 const TEXT_CHARS_MAX: usize = 96;
@@ -151,12 +149,13 @@ impl Progress {
     }
 
     /// Shows that tasks which are held at the same time touch the same files.
-    pub async fn report_conflict(&self, store: &EventStore, event: &ConflictEvent) -> Result<(), Error> {
+    pub async fn report_conflict(&self, store: &EventStore, recorded: &Recorded) -> Result<(), Error> {
+        let Ok(event) = recorded.decode() else { return Ok(()) };
         let mut names = TaskNames::on(store);
         let (label, colour, text) = match event {
             ConflictEvent::ConflictDetected { conflict, pattern, holders, .. } => {
                 let mut tasks = Vec::new();
-                for holder in holders {
+                for holder in &holders {
                     tasks.push(format!("{}/{}", holder.plan, names.of(&holder.plan, holder.task).await?));
                 }
                 ("CONFLICT", YELLOW, format!("{conflict}: {pattern} is held by {}", tasks.join(", ")))
@@ -175,7 +174,14 @@ impl Progress {
     fn report_plan(&self, event: &Event, now: Timestamp, view: &PlanView) -> Option<()> {
         let task = |id: &TaskId| view.state().task(*id);
         match event {
-            Event::TaskDispatched { task_id, .. } => self.report_dispatch(task(task_id)?),
+            Event::TaskDispatched { task_id, .. } if self.is_for_person(task(task_id)?) => {
+                let task = task(task_id)?;
+                let why = match &task.plan.assignee {
+                    Some(assignee) => format!("assigned to {assignee}, which is not an executor here"),
+                    None => format!("no executor here for {}", task.plan.kind.as_str()),
+                };
+                self.line("YOURS", YELLOW, None, task, &format!("{} ({why})", text_of(task)));
+            }
             Event::RetryScheduled { task_id, delay_ms } => {
                 let task = task(task_id)?;
                 let (wait, attempt) = (duration(*delay_ms), task.attempts + 1);
@@ -214,7 +220,8 @@ impl Progress {
             Event::PlanningCompleted { summary, .. } if self.plan.is_some() => {
                 self.note_of_plan(&format!("has ended: {summary}"));
             }
-            Event::PlanForked { .. }
+            Event::TaskDispatched { .. }
+            | Event::PlanForked { .. }
             | Event::TimerSet { .. }
             | Event::TimerFired { .. }
             | Event::RetryHastened { .. }
@@ -235,17 +242,6 @@ impl Progress {
         !is_taken && task.plan.kind != NodeKind::Clarification
     }
 
-    fn report_dispatch(&self, task: &Task) {
-        if !self.is_for_person(task) {
-            return;
-        }
-        let why = match &task.plan.assignee {
-            Some(assignee) => format!("assigned to {assignee}, which is not an executor here"),
-            None => format!("no executor here for {}", task.plan.kind.as_str()),
-        };
-        self.line("YOURS", YELLOW, None, task, &format!("{} ({why})", text_of(task)));
-    }
-
     fn report_status(&self, task: &Task, status: TaskStatus, now: Timestamp, view: &PlanView) {
         let ran = view.times(task.plan.id).claimed_at.map(|claimed_at| now.since(claimed_at));
         let reason = || reason_of(task);
@@ -263,16 +259,13 @@ impl Progress {
 
     /// Shows the end of a run: the failed tasks again, and a line that sums up.
     pub fn summary(&self, plan: &str, view: &PlanView, states: &States) {
-        if self.terminal.is_quiet {
-            return;
-        }
         let tasks = &view.state().tasks;
         let failed = tasks.iter().filter(|task| matches!(task.status, TaskStatus::Failed | TaskStatus::TimedOut));
-        say(&"-".repeat(60));
+        self.print(&"-".repeat(60));
         for task in failed {
             self.line("FAIL", RED, None, task, &text_of(task));
             for line in error_lines(task.error.as_deref().unwrap_or_default(), ERROR_LINES_MAX) {
-                say(&format!("         {}", visible(&line)));
+                self.print(&format!("         {}", visible(&line)));
             }
         }
         let counts = State::ALL.iter().zip(counts_of(states)).filter(|(_, n)| *n > 0);
@@ -280,7 +273,7 @@ impl Progress {
         let status = states.plan.state.words();
         let took = aligned(self.began.elapsed());
         let plan = visible(plan);
-        say(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
+        self.print(&format!(" Summary [{took}] {plan} {status}: {}: {parts}", count(tasks.len(), "task")));
     }
 
     /// A line about a task. It is cut at the width of a terminal, unless it is an error.

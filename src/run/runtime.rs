@@ -1,10 +1,10 @@
 //! The runtime of a process: worker, planner host, reacting processes, signals.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::Args;
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
@@ -14,24 +14,61 @@ use crewlog_executors::{planning, reacting, summaries};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::lifecycle::{Observed, State, States, Taker};
-use crewlog_planner::plan::TaskPlan;
-use crewlog_planner::sealed::is_plan_undecryptable;
-use crewlog_planner::state::{Phase, Task};
-use crewlog_planner::view::PlanView;
-use futures::future::join_all;
+use crewlog_planner::planner::PARALLELISM_MAX;
+use futures::future::{OptionFuture, join_all};
+use futures::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep_until};
 
+use crate::cli::typed::{duration, jobs};
 use crate::context::Session;
 use crate::context::config::ModelConfig;
+use crate::run::by_model;
 use crate::run::progress::Progress;
 use crate::ui::failure::Failure;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::say;
+use crate::views::queries;
 
+const TASK_TIMEOUT: &str = "1h";
+/// Tasks of all plans at once, unless the command line says otherwise.
+const JOBS: usize = 4;
 /// How long a worker may take to stop what runs and to say so.
 const STOP_WAIT: Duration = Duration::from_secs(15);
+
+/// How a process runs tasks.
+#[derive(Debug, Clone, Args)]
+pub struct RunArgs {
+    /// The most tasks that this process runs at once [default: what the plan allows; for `work` 4]
+    #[arg(short, long, value_name = "N", value_parser = jobs())]
+    pub jobs: Option<usize>,
+    /// Stop after this long and exit with 8; the plan can be resumed (30s, 10m, 2h)
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub timeout: Option<Duration>,
+    /// Stop a task after this long, unless it or its executor sets a timeout
+    #[arg(long, value_name = "DURATION", value_parser = duration, default_value = TASK_TIMEOUT)]
+    pub task_timeout: Duration,
+    /// Let the configured model plan; when it fails, the text is parsed
+    #[arg(long, conflicts_with = "no_model")]
+    model: bool,
+    /// Ask no model, whatever is configured
+    #[arg(long)]
+    no_model: bool,
+}
+
+impl RunArgs {
+    /// The defaults, without asking a model.
+    pub fn without_model() -> Self {
+        let task_timeout = duration(TASK_TIMEOUT).expect("it is a duration");
+        Self { jobs: None, timeout: None, task_timeout, model: false, no_model: true }
+    }
+
+    /// True if a model plans; the configuration decides when unset.
+    pub fn by_model(&self) -> Option<bool> {
+        (self.model || self.no_model).then_some(self.model)
+    }
+}
 
 /// The worker, planner host and processes that run inside this program.
 pub struct Runtime {
@@ -45,58 +82,42 @@ pub struct Runtime {
     summaries: Option<JoinHandle<Result<(), Error>>>,
     stop: watch::Sender<bool>,
     stop_reacting: watch::Sender<bool>,
+    deadline: Option<Instant>,
+    signals: Signals,
 }
 
-pub struct RuntimeOptions {
-    pub roster: Roster,
-    /// The plans whose tasks it takes and whose planners it hosts.
-    pub scope: Scope,
-    pub interrupted: InterruptedTask,
-    pub jobs: usize,
-    /// The model for planning by agents; unset to plan by rule.
-    pub model: Option<ModelConfig>,
-}
-
-/// True while these executors can advance a plan. `all` are its possible sub-plans.
-pub fn is_busy(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> bool {
-    let state = view.state();
-    if is_plan_undecryptable(state) {
-        return false;
-    }
-    let is_run = |task| state.task(task).is_some_and(|task| roster.takes(&task.plan));
-    // The host withdraws the dispatched tasks of a stopped plan.
-    let is_free = |task: &Task| view.holder(task.plan.id).is_none();
-    let is_withdrawn = state.phase == Phase::Active && state.stopped_by.is_some() && state.dispatched().any(is_free);
-    view.has_unhandled_report() || is_withdrawn || states(roster, plan, view, all).go_on(is_run)
-}
-
-/// The states of a plan that these executors run. `all` are its possible sub-plans.
-pub fn states(roster: &Roster, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
-    let taker = |task: &TaskPlan| if roster.takes(task) { Taker::Worker } else { Taker::Nobody };
-    let sub_plan = |below: &str| {
-        let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;
-        let state = states(roster, below, view, all).plan.state;
-        let goes_on = !state.is_end() && is_busy(roster, below, view, all);
-        Some(if goes_on { State::Waiting } else { state })
-    };
-    States::of(plan, view, &Observed { taker: &taker, sub_plan: &sub_plan, ..Observed::default() })
+/// The next input of a process that runs tasks.
+pub enum Next {
+    Event(Box<Recorded>),
+    /// The planner has handled more reports, or the log could not be read.
+    Nothing,
+    TimedOut,
+    Interrupted,
 }
 
 impl Runtime {
-    /// Starts to act. The tags are those of the events of a plan, when the scope is one.
-    pub fn start(
+    /// Takes the tasks of the plans in the scope, and hosts their planners.
+    pub async fn start(
         session: &Session,
         store: &EventStore,
-        options: RuntimeOptions,
-        tags: Vec<String>,
+        roster: Roster,
+        scope: Scope,
+        interrupted: InterruptedTask,
+        run_args: &RunArgs,
+        signals: Signals,
     ) -> Result<Self, Failure> {
+        let model = by_model::wanted(session, run_args.by_model())?;
         let life = session.place.liveness_lock()?;
-        let mut worker = Worker::new(store.clone(), options.roster, life, options.jobs, options.interrupted);
+        let (jobs, tags) = match &scope {
+            // The limit of the plan may change while it runs; the planner applies it.
+            Scope::Plan(plan) => (2 * PARALLELISM_MAX, queries::tags_of(store, plan).await?),
+            Scope::All => (JOBS, Vec::new()),
+        };
+        let mut worker = Worker::new(store.clone(), roster, life, run_args.jobs.unwrap_or(jobs), interrupted);
         // It asks on behalf of new plans.
-        let planner = options.model.and_then(|model| {
-            or_warning(model.planner(store, "", tags), "no model plans for agents", "they plan by rule")
-        });
-        if let Some(planner) = planner {
+        let planner = model.map(|model| model.planner(store, "", tags));
+        let made = planner.and_then(|made| or_warning(made, "no model plans for agents", "they plan by rule"));
+        if let Some(planner) = made {
             worker = worker.planning_by(planner);
         }
         if session.config()?.check_links {
@@ -105,14 +126,12 @@ impl Runtime {
             })?);
         }
         let (taking_in, taken_in) = watch::channel(Position(0));
-        let host = match options.scope.clone() {
+        let host = match scope.clone() {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, taking_in)),
             Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
-        let summaries = summarizer(session)?.map(|summarizer| {
-            let (store, scope) = (store.clone(), options.scope.clone());
-            tokio::spawn(async move { summaries::host(store, scope, summarizer).await })
-        });
+        let summaries = summarizer(session)?
+            .map(|summarizer| tokio::spawn(summaries::host(store.clone(), scope.clone(), summarizer)));
         let (stop_reacting, is_stopped) = watch::channel(false);
         let folder = session.place.workers_folder();
         let reacting = [
@@ -120,48 +139,54 @@ impl Runtime {
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
         ];
         let (stop, is_stopped) = watch::channel(false);
-        let worker = tokio::spawn(worker.run(options.scope, is_stopped));
-        Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting })
+        let worker = tokio::spawn(worker.run(scope, is_stopped));
+        let deadline = run_args.timeout.map(|timeout| Instant::now() + timeout);
+        Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting, deadline, signals })
     }
 
-    /// Resolves only when a part that never ends by itself has ended.
-    pub async fn fault(&mut self) -> Failure {
-        tokio::select! {
-            ended = &mut self.worker => ended_early("the worker", ended),
-            ended = &mut self.host => ended_early("the planner", ended),
-        }
-    }
-
-    /// The next event, if it could be read. Ends the worker with its tasks, and the planner, if the log was replaced or went back.
-    pub fn event(
-        &self,
-        event: Option<Result<Recorded, Error>>,
+    /// Waits for the next event, or for a reason to check the plans again or to stop. Ends the worker with its tasks, and the
+    /// planner, if the log was replaced or went back.
+    pub async fn next(
+        &mut self,
+        events: &mut (impl Stream<Item = Result<Recorded, Error>> + Unpin),
         progress: &Progress,
-    ) -> Result<Option<Recorded>, Failure> {
-        match event {
-            Some(Ok(recorded)) => return Ok(Some(recorded)),
-            // Nothing done here would reach the log any more.
-            Some(Err(error)) if error.is_final() => {
-                self.worker.abort();
-                self.host.abort();
-                return Err(error.into());
-            }
-            Some(Err(error)) => progress.note(&format!("the log could not be read: {error}")),
-            None => return Err(Failure::user("the log can no longer be followed")),
+    ) -> Result<Next, Failure> {
+        tokio::select! {
+            event = events.next() => match event {
+                Some(Ok(recorded)) => return Ok(Next::Event(Box::new(recorded))),
+                // Nothing done here would reach the log any more.
+                Some(Err(error)) if error.is_final() => {
+                    self.worker.abort();
+                    self.host.abort();
+                    return Err(error.into());
+                }
+                Some(Err(error)) => progress.note(&format!("the log could not be read: {error}")),
+                None => return Err(Failure::user("the log can no longer be followed")),
+            },
+            Ok(()) = self.taken_in.changed() => {}
+            Some(()) = OptionFuture::from(self.deadline.map(sleep_until)) => return Ok(Next::TimedOut),
+            () = self.signals.next() => return Ok(Next::Interrupted),
+            // These never end by themselves.
+            ended = &mut self.worker => return Err(ended_early("the worker", ended)),
+            ended = &mut self.host => return Err(ended_early("the planner", ended)),
         }
-        Ok(None)
+        Ok(Next::Nothing)
     }
 
     /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.
-    pub async fn stop(&mut self, signals: &mut Signals, note: impl Fn(&str)) {
+    pub async fn stop(&mut self, progress: &Progress, is_interrupted: bool) {
+        progress.pause();
+        if is_interrupted {
+            progress.note("interrupted: stopping the running tasks (interrupt again to end at once)");
+        }
         self.stop.send_replace(true);
         if !self.worker.is_finished() {
             tokio::select! {
                 _ = &mut self.worker => {}
-                () = signals.next() => {}
+                () = self.signals.next() => {}
                 // Without its worker a command ends too; only how it ended is not in the log.
                 () = tokio::time::sleep(STOP_WAIT) => {
-                    note("the worker did not stop in time, so the log does not show how its tasks ended");
+                    progress.note("the worker did not stop in time, so the log does not show how its tasks ended");
                 }
             }
         }
@@ -174,11 +199,11 @@ impl Runtime {
             ended = reacting => for ended in ended {
                 match ended {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => note(&format!("conflicts and statistics are out of date: {error}")),
-                    Err(error) => note(&format!("the process for conflicts and statistics failed: {error}")),
+                    Ok(Err(error)) => progress.note(&format!("conflicts and statistics are out of date: {error}")),
+                    Err(error) => progress.note(&format!("the process for conflicts and statistics failed: {error}")),
                 }
             },
-            () = signals.next() => {}
+            () = self.signals.next() => {}
         }
     }
 }

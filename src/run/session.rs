@@ -2,44 +2,36 @@
 //! plan, or when only a person can continue it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::Duration;
 
 use crewlog_executors::crew::question_text;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
-use crewlog_mq::{Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::crew::conflicts;
-use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, State, States};
-use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::prompt::error_lines;
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
-use futures::StreamExt;
+use futures::TryStreamExt;
 use futures::future::OptionFuture;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep_until};
+use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::time::sleep_until;
 
 use crate::context::Session;
 use crate::plan_file::sync::{Kept, TRIES_MAX};
-use crate::run::by_model;
-use crate::run::options::RunArgs;
-use crate::run::progress::{ERROR_LINES_MAX, Progress, STOPPING};
-use crate::run::runtime::{Runtime, RuntimeOptions, is_busy, states};
-use crate::target;
-use crate::target::order;
+use crate::run::progress::{ERROR_LINES_MAX, Progress};
+use crate::run::runtime::{Next, RunArgs, Runtime};
+use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
-use crate::ui::terminal;
-use crate::ui::terminal::{Output, say};
+use crate::ui::terminal::{self, Output, say};
 use crate::ui::text::{by_default, count, visible};
-use crate::views::views;
-use crate::views::{PlanShown, queries};
+use crate::views::{PlanShown, queries, views};
 
 pub struct RunSession<'a> {
     session: &'a Session,
@@ -52,9 +44,6 @@ pub struct RunSession<'a> {
     at: Position,
     tags: Vec<String>,
     progress: Progress,
-    /// Not reported yet.
-    conflicts: Vec<ConflictEvent>,
-    timeout: Option<Duration>,
     roster: Roster,
     runtime: Runtime,
     asking: Asking,
@@ -72,7 +61,7 @@ pub struct RunSession<'a> {
 struct Asking {
     /// The one shown now.
     question: Option<QuestionId>,
-    line: Option<oneshot::Receiver<Option<String>>>,
+    line: Option<JoinHandle<Option<String>>>,
     /// Answered here, which the plan may not show yet.
     answered: HashSet<QuestionId>,
     /// The one that got an empty line: another one leaves it open.
@@ -92,29 +81,32 @@ enum End {
 }
 
 impl<'a> RunSession<'a> {
-    /// Starts to host the planner and a worker of a plan. As JSON lines its events after `since` are printed.
+    /// Starts to host the planner and a worker of a plan. As JSON lines its events are printed, of a resumed plan those after
+    /// the position where it was resumed.
     pub async fn new(
         session: &'a Session,
         store: EventStore,
         plan: String,
-        since: Position,
+        resumed_at: Option<Position>,
         run_args: &RunArgs,
         roster: Roster,
-        interrupted: InterruptedTask,
+        signals: Signals,
     ) -> Result<Self, Failure> {
         let view = queries::load_view(&store, &plan, Range::default()).await?;
-        // The limit of the plan may change while it runs; the planner applies it.
-        let jobs = run_args.jobs.unwrap_or(2 * PARALLELISM_MAX);
         let tags = queries::tags_of(&store, &plan).await?;
-        let model = by_model::wanted(session, run_args.by_model())?;
-        let options =
-            RuntimeOptions { roster: roster.clone(), scope: Scope::Plan(plan.clone()), interrupted, jobs, model };
+        let scope = Scope::Plan(plan.clone());
+        // `run` does not consent to repeating interrupted tasks.
+        let interrupted = if resumed_at.is_some() { InterruptedTask::Rerun } else { InterruptedTask::Report };
+        let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, run_args, signals).await?;
+        let (own, known) = (Query::tag(plan_tag(&plan)), Range::between(resumed_at.unwrap_or_default(), view.at));
+        let mut output_fault = None;
+        let print = |recorded: &Recorded| session.print_event(recorded, &mut output_fault);
+        queries::for_each(&store, None, &own, known, print).await?;
+        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&plan)), Range::up_to(view.at));
         let mut run_session = Self {
-            runtime: Runtime::start(session, &store, options, tags.clone())?,
+            runtime,
             progress: Progress::new(session.terminal, Some(roster.clone()), &view),
-            timeout: run_args.timeout,
             roster,
-            conflicts: Vec::new(),
             session,
             store,
             plan,
@@ -125,39 +117,26 @@ impl<'a> RunSession<'a> {
             asking: Asking::default(),
             kept: None,
             sealed_for_good: None,
-            output_fault: None,
+            output_fault,
         };
-        let known = Range::between(since, run_session.view.at);
-        let (store, query) = (run_session.store.clone(), Query::tag(plan_tag(&run_session.plan)));
-        let fault = &mut run_session.output_fault;
-        queries::for_each(&store, None, &query, known, |recorded| session.print_event(recorded, fault)).await?;
-        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&run_session.plan)), Range::up_to(run_session.at));
-        queries::for_each(&store, None, &sub_plans, up_to, |recorded| run_session.take(recorded)).await?;
+        run_session.take_all(&sub_plans, up_to).await?;
         Ok(run_session)
     }
 
     /// Runs until the plan ends or no executor here can advance it, and syncs it with its file if that is asked for.
-    pub async fn run(mut self, mut signals: Signals, is_synced: bool) -> Result<Code, Failure> {
+    pub async fn run(mut self, is_synced: bool) -> Result<Code, Failure> {
         if is_synced {
-            self.kept = Some(Kept::new(self.session, &self.store, &self.plan, self.roster.clone()).await?);
+            self.kept = Some(Kept::new(self.session, &self.store, &self.plan).await?);
         }
         self.progress.begin(&self.view);
-        let end = self.follow(&mut signals).await;
-        self.progress.pause();
-        if let Ok(End::Interrupted) = end {
-            self.progress.note(STOPPING);
-        }
-        self.runtime.stop(&mut signals, |text| self.progress.note(text)).await;
-        match end {
-            Ok(end) => self.finish(end).await,
-            Err(failure) => Err(failure.hint(self.session.command_on("resume", &self.plan))),
-        }
+        let end = self.follow().await;
+        self.runtime.stop(&self.progress, matches!(end, Ok(End::Interrupted))).await;
+        let end = end.map_err(|failure| failure.hint(self.session.command_on("resume", &self.plan)))?;
+        self.finish(end).await
     }
 
-    async fn follow(&mut self, signals: &mut Signals) -> Result<End, Failure> {
+    async fn follow(&mut self) -> Result<End, Failure> {
         let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
-        let mut taken_in = self.runtime.taken_in.clone();
-        let deadline = self.timeout.map(|timeout| Instant::now() + timeout);
         loop {
             // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
@@ -166,7 +145,7 @@ impl<'a> RunSession<'a> {
             {
                 return Ok(End::Unreadable(failure));
             }
-            match self.end()? {
+            match self.end() {
                 Some(end @ (End::Waiting | End::Paused)) if self.has_read_all().await? => {
                     // The file may have the answer or the result.
                     if !self.keep_file().await {
@@ -178,16 +157,14 @@ impl<'a> RunSession<'a> {
             }
             let due = self.kept.as_ref().map(|kept| kept.due);
             tokio::select! {
-                event = events.next() => if let Some(recorded) = self.runtime.event(event, &self.progress)? {
-                    self.take(&recorded)?;
-                    self.report_conflicts().await?;
+                next = self.runtime.next(&mut events, &self.progress) => match next? {
+                    Next::Event(recorded) => self.take(&recorded).await?,
+                    Next::Nothing => {}
+                    Next::TimedOut => return Ok(End::TimedOut),
+                    Next::Interrupted => return Ok(End::Interrupted),
                 },
                 Some(line) = OptionFuture::from(self.asking.line.as_mut()) => self.answer(line.ok().flatten()).await?,
-                Ok(()) = taken_in.changed() => {}
                 Some(()) = OptionFuture::from(due.map(sleep_until)) => drop(self.keep_file().await),
-                Some(()) = OptionFuture::from(deadline.map(sleep_until)) => return Ok(End::TimedOut),
-                () = signals.next() => return Ok(End::Interrupted),
-                fault = self.runtime.fault() => return Err(fault),
             }
         }
     }
@@ -200,7 +177,16 @@ impl<'a> RunSession<'a> {
         is_behind
     }
 
-    fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
+    async fn take_all(&mut self, query: &Query, range: Range) -> Result<(), Failure> {
+        let store = self.store.clone();
+        let mut records = std::pin::pin!(store.records(query, range));
+        while let Some(recorded) = records.try_next().await? {
+            self.take(&recorded).await?;
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
         let is_of_key = recorded.stream_id == sealed::STREAM;
         if is_of_key || recorded.event_type == "TaskDispatched" {
@@ -218,52 +204,39 @@ impl<'a> RunSession<'a> {
         self.session.print_event(recorded, &mut self.output_fault)?;
         self.progress.report(recorded, &self.view);
         if recorded.stream_id == conflicts::STREAM {
-            self.conflicts.extend(recorded.decode());
-        }
-        Ok(())
-    }
-
-    async fn report_conflicts(&mut self) -> Result<(), Error> {
-        for conflict in std::mem::take(&mut self.conflicts) {
-            self.progress.report_conflict(&self.store, &conflict).await?;
+            self.progress.report_conflict(&self.store, recorded).await?;
         }
         Ok(())
     }
 
     /// False in the middle of an append, or when more has been appended or reported.
     async fn has_read_all(&self) -> Result<bool, Failure> {
-        if *self.runtime.taken_in.borrow() < self.view.last_report {
-            return Ok(false);
-        }
-        let rest = self.store.read(&family("", &self.plan), Range::after(self.at), 1).await?;
-        Ok(rest.events.is_empty())
+        let is_taken_in = *self.runtime.taken_in.borrow() >= self.view.last_report;
+        let query = family("", &self.plan);
+        Ok(is_taken_in && self.store.read(&query, Range::after(self.at), 1).await?.events.is_empty())
     }
 
     /// Returns how the loop ends, if it does. Asks the next open question if a person is at the terminal.
-    fn end(&mut self) -> Result<Option<End>, Failure> {
+    fn end(&mut self) -> Option<End> {
         let state = self.view.state();
-        let is_busy = is_busy(&self.roster, &self.plan, &self.view, &self.sub_plans);
+        let is_busy = self.roster.is_busy(&self.plan, &self.view, &self.sub_plans);
         match state.phase {
-            Phase::Ended(outcome) => return Ok(Some(End::Plan(outcome))),
-            Phase::Paused if !is_busy => return Ok(Some(End::Paused)),
+            Phase::Ended(outcome) => return Some(End::Plan(outcome)),
+            Phase::Paused if !is_busy => return Some(End::Paused),
             Phase::Paused | Phase::Active | Phase::Empty => {}
         }
         let is_asked = self.session.terminal.is_interactive && !self.asking.input_has_ended;
-        let is_new = |question: &&Question| {
-            !self.asking.answered.contains(&question.id) && !self.asking.left.contains(&question.id)
-        };
+        let is_settled = |id| self.asking.answered.contains(id) || self.asking.left.contains(id);
         let is_answered = state.open_questions().any(|question| self.asking.answered.contains(&question.id));
-        let question = state.open_questions().find(is_new).filter(|_| is_asked).cloned();
-        let Some(question) = question else {
-            return Ok((!is_busy && !is_answered).then_some(End::Waiting));
-        };
+        let question = state.open_questions().find(|question| !is_settled(&question.id)).filter(|_| is_asked).cloned();
+        let Some(question) = question else { return (!is_busy && !is_answered).then_some(End::Waiting) };
         if self.asking.question != Some(question.id) {
-            self.ask(&question)?;
+            self.ask(&question);
         }
-        Ok(None)
+        None
     }
 
-    fn ask(&mut self, question: &Question) -> Result<(), Failure> {
+    fn ask(&mut self, question: &Question) {
         self.progress.pause();
         let deadline = self.view.state().due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
@@ -271,16 +244,9 @@ impl<'a> RunSession<'a> {
         terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&text)));
         self.asking.question = Some(question.id);
         if self.asking.line.is_none() {
-            let (sender, line) = oneshot::channel();
-            let reader = move || {
-                // The session may no longer wait for the line.
-                let _ = sender.send(terminal::read_line().ok().flatten());
-            };
-            let started = std::thread::Builder::new().name("crewlog-prompt".into()).spawn(reader);
-            started.map_err(|error| Failure::user(format!("the question cannot be asked: {error}")))?;
-            self.asking.line = Some(line);
+            // When nobody waits for the line any more, the program ends without it.
+            self.asking.line = Some(spawn_blocking(|| terminal::read_line().ok().flatten()));
         }
-        Ok(())
     }
 
     /// Handles a typed line: an answer, a second empty line to leave the question open, or the end of input to stop asking.
@@ -325,66 +291,57 @@ impl<'a> RunSession<'a> {
             target::propagate(&self.store, &self.plan).await?;
         }
         let mut head = self.store.head().await?;
-        let (store, query) = (self.store.clone(), family("", &self.plan));
         for _ in 0..TRIES_MAX {
-            let rest = Range::between(self.at, head);
-            queries::for_each(&store, None, &query, rest, |recorded| self.take(recorded)).await?;
-            self.report_conflicts().await?;
+            self.take_all(&family("", &self.plan), Range::between(self.at, head)).await?;
             if !self.keep_file().await {
                 break;
             }
             head = self.store.head().await?;
         }
-        let states = states(&self.roster, &self.plan, &self.view, &self.sub_plans);
+        let states = self.roster.states(&self.plan, &self.view, &self.sub_plans);
         if let Output::Json = self.session.output {
             let shown = PlanShown::of(&self.plan, head, &self.view, &states);
             self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view, &states);
-        let waits = match &end {
-            End::Paused | End::Waiting if !self.view.state().waits_for_work() => {
-                views(self.session).await?.as_of(None).await?.waits(self.session, &self.plan).await?
-            }
-            _goes_no_further => Vec::new(),
-        };
-        let (code, next) = self.what_next(&end);
-        for line in waits.into_iter().chain(next) {
-            say(&line);
+        if matches!(end, End::Paused | End::Waiting) && !self.view.state().waits_for_work() {
+            let as_of = views(self.session).await?.as_of(None).await?;
+            as_of.waits(self.session, &self.plan).await?.iter().for_each(|line| say(line));
         }
+        let (code, next) = self.what_next(&end);
+        next.iter().for_each(|line| say(line));
         self.output_fault.map_or(Ok(()), |fault| Failure::output(fault).unless_closed())?;
         Ok(code)
     }
 
-    fn what_next(&self, end: &End) -> (Code, Vec<String>) {
-        let resume = self.session.command_on("resume", &self.plan);
+    fn what_next(&self, end: &End) -> (Code, Option<String>) {
+        let (resume, retry) =
+            (self.session.command_on("resume", &self.plan), self.session.command_on("retry", &self.plan));
+        let state = self.view.state();
         match end {
-            End::Plan(Outcome::Completed) => (Code::Done, Vec::new()),
-            End::Plan(Outcome::Failed) => {
-                let retry = self.session.command_on("retry", &self.plan);
-                (Code::TaskFailed, vec![format!("to try again: {retry}, then {resume}")])
-            }
-            End::Plan(Outcome::Cancelled) => (Code::TaskFailed, Vec::new()),
-            End::Paused if self.view.state().shortage().is_some() => (Code::Budget, Vec::new()),
-            End::Paused => (Code::Paused, Vec::new()),
-            End::Unreadable(failure) => (failure.code, vec![failure.to_string()]),
-            End::TimedOut => (Code::TimedOut, vec![format!("stopped after its --timeout; to continue: {resume}")]),
-            End::Interrupted => (Code::Interrupted, vec![format!("interrupted; to continue: {resume}")]),
-            End::Waiting if self.view.state().waits_for_work() => {
+            End::Plan(Outcome::Completed) => (Code::Done, None),
+            End::Plan(Outcome::Failed) => (Code::TaskFailed, Some(format!("to try again: {retry}, then {resume}"))),
+            End::Plan(Outcome::Cancelled) => (Code::TaskFailed, None),
+            End::Paused if state.shortage().is_some() => (Code::Budget, None),
+            End::Paused => (Code::Paused, None),
+            End::Unreadable(failure) => (failure.code, Some(failure.to_string())),
+            End::TimedOut => (Code::TimedOut, Some(format!("stopped after its --timeout; to continue: {resume}"))),
+            End::Interrupted => (Code::Interrupted, Some(format!("interrupted; to continue: {resume}"))),
+            End::Waiting if state.waits_for_work() => {
                 let add = self.session.command_on("task add \"...\" --plan", &self.plan);
-                let has_failed = |task: &Task| State::of_end(task.status) == Some(State::Failed);
-                let n_failed = self.view.state().tasks.iter().filter(|task| has_failed(task)).count();
-                if n_failed > 0 {
-                    let retry = self.session.command_on("retry", &self.plan);
-                    let failed = count(n_failed, "task");
-                    let said = format!("{failed} failed; to try again: {retry}, then {resume}; to add tasks: {add}");
-                    return (Code::TaskFailed, vec![said]);
+                let has_failed = |task: &&Task| State::of_end(task.status) == Some(State::Failed);
+                match state.tasks.iter().filter(has_failed).count() {
+                    0 => (Code::Done, Some(format!("all tasks are done; to add more: {add}"))),
+                    n => {
+                        let again = format!("{} failed; to try again: {retry}, then {resume}", count(n, "task"));
+                        (Code::TaskFailed, Some(format!("{again}; to add tasks: {add}")))
+                    }
                 }
-                (Code::Done, vec![format!("all tasks are done; to add more: {add}")])
             }
             End::Waiting => {
-                let next = vec![format!("then continue: {resume}")];
                 let lacks = |view: &PlanView| view.state().phase == Phase::Paused && view.state().shortage().is_some();
-                (if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting }, next)
+                let code = if self.sub_plans.values().any(lacks) { Code::Budget } else { Code::Waiting };
+                (code, Some(format!("then continue: {resume}")))
             }
         }
     }

@@ -1,27 +1,26 @@
 //! `plan check`: shows how a plan file is parsed, line by line, with its commands and the order. Nothing runs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use crewlog_executors::model::text_aggregate;
+use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lines::Lines;
-use crewlog_planner::parse;
-use crewlog_planner::parse::{CodeUse, Diagnostic, ParsedPlan, VERBS};
-use crewlog_planner::plan::{Condition, Mark, Span, Strength, TaskPlan};
+use crewlog_planner::model::{advice_request, read_advice};
+use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, VERBS};
+use crewlog_planner::plan::{Condition, Mark, Span, Strength, TaskId, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;
 use serde_json::{Value, json};
 
 use crate::cli::settings;
 use crate::context::Session;
-use crate::plan_file::options::ReadArgs;
-use crate::run::by_model;
-use crate::run::by_model::{Advice, Advisor, Graph};
+use crate::plan_file::ReadArgs;
+use crate::run::by_model::{self, Advisor};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
-use crate::ui::text::{duration, in_one_line, one_line, visible};
+use crate::ui::text::{count, duration, in_one_line, one_line, visible};
 
 #[derive(Debug, Args)]
 pub struct Check {
@@ -53,8 +52,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let file = check.reading.plan_file(path);
     let parsed = parse::read(&text, file.options(check.reading.parallel));
     settings::of_file(path, &text)?;
-    let model = if check.model { by_model::wanted(session, Some(true))? } else { None };
-    let parsed = match (model, parsed) {
+    let parsed = match (by_model::wanted(session, Some(check.model))?, parsed) {
         (Some(model), parsed) => {
             let advisor = Advisor::new(session, &model, &text_aggregate(&text), session.tags_of_project()?).await?;
             advisor.plan(&text, parsed).await?.0
@@ -62,10 +60,11 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         (None, Ok(parsed)) => parsed,
         (None, Err(error)) => return refuse(session, &text, error),
     };
-    let graph = Graph::of(&parsed.tasks)?;
-    let advice = if check.advice { by_model::advice(session, &text, &parsed.tasks).await? } else { None };
+    let graph = Analysis::of(&parsed.tasks)?;
+    let advice = if check.advice { advice(session, &text, &parsed.tasks).await? } else { None };
+    let names = parsed.tasks.iter().map(|task| (task.id, task.name())).collect();
     let (lines, is_advised) = (Lines::new(&text), check.advice);
-    let checked = Checked { parsed: &parsed, lines, graph, is_advised, advice };
+    let checked = Checked { parsed: &parsed, names, lines, graph, is_advised, advice };
     session.print(&checked.json(), |to| checked.print(to))
 }
 
@@ -90,24 +89,42 @@ fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Fai
         session.print(&nothing, |_| Ok(()))?;
     }
     if let Some((line, column)) = place {
-        let (shown, caret) = excerpt(Lines::new(text).line(line), column);
-        say(&visible(&format!("{line:>5} | {shown}\n      | {:>caret$}", "^")));
+        say(&excerpt(&Lines::new(text), line, column));
     }
     Err(error.into())
 }
 
-/// The part of a line around a column, and the column in it.
-fn excerpt(line: &str, column: usize) -> (String, usize) {
+/// The tasks as a model would have them, and their graph.
+struct Advice {
+    tasks: Vec<TaskPlan>,
+    graph: Analysis,
+}
+
+/// Asks the model for changes; none without an answer.
+async fn advice(session: &Session, source: &str, tasks: &[TaskPlan]) -> Result<Option<Advice>, Failure> {
+    let Some(model) = by_model::wanted(session, Some(true))? else { return Ok(None) };
+    let advisor = Advisor::new(session, &model, &text_aggregate(source), session.tags_of_project()?).await?;
+    let request = advice_request(&model.parameters, tasks);
+    let found = advisor.ask("advice", "it is left out", request, |answer| read_advice(answer, tasks)).await?;
+    let Some(tasks) = found.map(|found| found.value) else { return Ok(None) };
+    Ok(Some(Advice { graph: Analysis::of(&tasks)?, tasks }))
+}
+
+/// The part of a line around a column, which is marked below it.
+fn excerpt(lines: &Lines<'_>, line: usize, column: usize) -> String {
+    let text = lines.line(line);
     let skip = column.saturating_sub(EXCERPT_CHARS / 2).min(column.saturating_sub(1));
-    let skip = if line.chars().count() <= EXCERPT_CHARS { 0 } else { skip };
-    let part: String = line.chars().skip(skip).take(EXCERPT_CHARS).collect();
-    (part.replace('\t', " "), column.saturating_sub(skip).max(1))
+    let skip = if text.chars().count() <= EXCERPT_CHARS { 0 } else { skip };
+    let part: String = text.chars().skip(skip).take(EXCERPT_CHARS).collect();
+    let caret = column.saturating_sub(skip).max(1);
+    visible(&format!("{line:>5} | {}\n      | {:>caret$}", part.replace('\t', " "), "^"))
 }
 
 struct Checked<'a> {
     parsed: &'a ParsedPlan,
+    names: BTreeMap<TaskId, String>,
     lines: Lines<'a>,
-    graph: Graph<'a>,
+    graph: Analysis,
     /// Advice was asked for.
     is_advised: bool,
     advice: Option<Advice>,
@@ -120,12 +137,12 @@ impl Checked<'_> {
     fn json(&self) -> Value {
         let ParsedPlan { format, title, tasks, codes, warnings, .. } = self.parsed;
         let tasks = tasks.iter().map(|task| self.task_json(task));
-        let parts = self.parts();
-        let parts = parts
-            .iter()
+        let parts = self
+            .parts()
+            .into_iter()
             .map(|((line, column), part, text)| json!({ "line": line, "column": column, "part": part, "text": text }));
         let code = codes.iter().map(|code| {
-            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.graph.name(task)));
+            let ((line, column), task) = (self.lines.place(code.at), code.task.map(|task| self.name(task)));
             json!({ "line": line, "column": column, "task": task, "form": code.form, "withheld": code.withheld })
         });
         let warnings = warnings.iter().map(|Diagnostic { message, line, column, help }| {
@@ -135,8 +152,8 @@ impl Checked<'_> {
         json!({
             "format": <&str>::from(format), "title": title, "tasks": tasks.collect::<Vec<_>>(),
             "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
-            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph.json(&self.graph.graph),
-            "advice": self.is_advised.then(|| self.graph.advice_json(self.advice.as_ref())), "error": null,
+            "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph_json(&self.graph),
+            "advice": self.is_advised.then(|| self.advice_json()), "error": null,
         })
     }
 
@@ -144,12 +161,12 @@ impl Checked<'_> {
         let (line, column) = self.place_of(task);
         let attachments = task.attachments.iter().map(|attachment| &attachment.kind);
         let condition = task.condition.as_ref();
-        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.graph.name(task));
+        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.name(task));
         let default = task.default_answer.as_ref();
         json!({
             "line": line, "column": column, "spans": task.spans, "id": task.name(), "description": task.description,
             "kind": task.kind.as_str(), "status": status_of(task.mark),
-            "depends_on": task.depends_on.iter().map(|one| self.graph.name(one.task)).collect::<Vec<_>>(),
+            "depends_on": task.depends_on.iter().map(|one| self.name(one.task)).collect::<Vec<_>>(),
             "follows": self.waits_for(task, Strength::Soft), "decided_by": decided_by, "optional": task.optional,
             "retry": task.retry, "timeout_ms": task.timeout_ms, "deadline_ms": task.deadline_ms,
             "estimate_ms": task.estimate_ms, "compensate": task.compensate,
@@ -164,9 +181,8 @@ impl Checked<'_> {
     fn print(&self, to: &mut dyn Write) -> io::Result<()> {
         let ParsedPlan { format, tasks, warnings, lost, .. } = self.parsed;
         writeln!(to, "read as {}", <&str>::from(format))?;
-        let parts = self.parts();
-        let mut parts = parts.iter().peekable();
-        let print_part = |to: &mut dyn Write, ((line, column), part, text): &(Place, &str, &str)| {
+        let mut parts = self.parts().into_iter().peekable();
+        let print_part = |to: &mut dyn Write, ((line, column), part, text): (Place, &str, &str)| {
             writeln!(to, "{line}:{column}  {part}: {}", one_line(text, 100))
         };
         for task in tasks {
@@ -184,8 +200,8 @@ impl Checked<'_> {
                 "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
             )?;
         }
-        self.graph.print(to, &self.graph.graph)?;
-        self.advice.as_ref().map_or(Ok(()), |advice| self.graph.print_advice(to, advice))
+        self.print_graph(to, &self.graph)?;
+        self.advice.as_ref().map_or(Ok(()), |advice| self.print_advice(to, advice))
     }
 
     fn print_task(&self, to: &mut dyn Write, task: &TaskPlan) -> io::Result<()> {
@@ -234,10 +250,80 @@ impl Checked<'_> {
 
     fn print_warning(&self, to: &mut dyn Write, warning: &Diagnostic) -> io::Result<()> {
         let Diagnostic { message, line, column, help } = warning;
-        let (shown, caret) = excerpt(self.lines.line(*line), *column);
         writeln!(to, "{line}:{column}: warning: {}", visible(message))?;
-        writeln!(to, "{line:>5} | {}\n      | {:>caret$}", visible(&shown), "^")?;
+        writeln!(to, "{}", excerpt(&self.lines, *line, *column))?;
         help.as_ref().map_or(Ok(()), |help| writeln!(to, "      fix: {}", visible(help)))
+    }
+
+    fn name(&self, task: TaskId) -> String {
+        self.names.get(&task).cloned().unwrap_or_else(|| task.to_string())
+    }
+
+    fn list(&self, tasks: &[TaskId]) -> Vec<String> {
+        tasks.iter().map(|task| self.name(*task)).collect()
+    }
+
+    fn graph_json(&self, graph: &Analysis) -> Value {
+        let bottlenecks = graph.bottlenecks.iter();
+        let bottlenecks = bottlenecks.map(|one| json!({ "task": self.name(one.task), "waiting": one.n_waiting }));
+        json!({
+            "tasks": self.parsed.tasks.len(), "steps": graph.n_steps(), "at_once": graph.n_at_once(),
+            "groups": graph.groups.iter().map(|group| self.list(group)).collect::<Vec<_>>(),
+            "critical_path": self.list(&graph.critical_path), "bottlenecks": bottlenecks.collect::<Vec<_>>(),
+            "saving_relaxed": graph.n_steps() - graph.n_steps_relaxed,
+        })
+    }
+
+    /// The changes that a model proposes; null without an answer.
+    fn advice_json(&self) -> Value {
+        let Some(advice) = &self.advice else { return json!({ "dependencies": null, "kinds": null }) };
+        let edges = self.edges(&advice.tasks).map(|(task, after)| json!({ "task": task, "after": after }));
+        let mut dependencies = self.graph_json(&advice.graph);
+        dependencies["edges"] = edges.collect();
+        dependencies["saving"] = self.saving(&advice.graph).into();
+        let kinds = self.kinds(advice).map(|(was, is)| json!({ "task": is.name(), "kind": is.kind, "was": was.kind }));
+        json!({ "dependencies": dependencies, "kinds": kinds.collect::<Vec<_>>() })
+    }
+
+    /// The steps that a graph saves; negative when it adds dependencies.
+    fn saving(&self, graph: &Analysis) -> i64 {
+        let n_steps = |graph: &Analysis| i64::try_from(graph.n_steps()).unwrap_or(i64::MAX);
+        n_steps(&self.graph) - n_steps(graph)
+    }
+
+    fn edges(&self, tasks: &[TaskPlan]) -> impl Iterator<Item = (String, String)> {
+        tasks.iter().flat_map(|task| task.depends_on.iter().map(|one| (task.name(), self.name(one.task))))
+    }
+
+    /// The tasks to which the model gives another kind, before and after.
+    fn kinds<'b>(&'b self, advice: &'b Advice) -> impl Iterator<Item = (&'b TaskPlan, &'b TaskPlan)> {
+        self.parsed.tasks.iter().zip(&advice.tasks).filter(|(was, is)| was.kind != is.kind)
+    }
+
+    fn print_advice(&self, to: &mut dyn Write, advice: &Advice) -> io::Result<()> {
+        let Advice { tasks, graph } = advice;
+        writeln!(to, "\nthe model's dependencies (steps saved: {}):", self.saving(graph))?;
+        self.edges(tasks).try_for_each(|(task, after)| writeln!(to, "  {task} after {after}"))?;
+        self.print_graph(to, graph)?;
+        self.kinds(advice).try_for_each(|(was, is)| {
+            writeln!(to, "the model calls {} {}, not {}", is.name(), is.kind.as_str(), was.kind.as_str())
+        })
+    }
+
+    fn print_graph(&self, to: &mut dyn Write, graph: &Analysis) -> io::Result<()> {
+        let (tasks, steps) = (count(self.parsed.tasks.len(), "task"), count(graph.n_steps(), "step"));
+        writeln!(to, "{tasks} in {steps}, at most {} at once", graph.n_at_once())?;
+        for (n, group) in graph.groups.iter().enumerate() {
+            writeln!(to, "  step {}: {}", n + 1, one_line(&self.list(group).join(", "), 200))?;
+        }
+        writeln!(to, "the longest chain: {}", one_line(&self.list(&graph.critical_path).join(" -> "), 200))?;
+        for one in &graph.bottlenecks {
+            writeln!(to, "bottleneck: {} ({} depend on it)", self.name(one.task), count(one.n_waiting, "task"))?;
+        }
+        match graph.n_steps() - graph.n_steps_relaxed {
+            0 => Ok(()),
+            n => writeln!(to, "--parallel saves {}: only the order of the file requires them", count(n, "step")),
+        }
     }
 
     /// The text outside of tasks. A paragraph of steps is context only where one of its sentences is not a step.
@@ -253,7 +339,7 @@ impl Checked<'_> {
     /// The names of the tasks that a task waits for with a strength.
     fn waits_for(&self, task: &TaskPlan, strength: Strength) -> Vec<String> {
         let dependencies = task.depends_on.iter().filter(|one| one.strength == strength);
-        dependencies.map(|one| self.graph.name(one.task)).collect()
+        dependencies.map(|one| self.name(one.task)).collect()
     }
 
     fn place_of(&self, task: &TaskPlan) -> Place {

@@ -6,7 +6,6 @@ mod draft;
 mod propose;
 mod schema;
 mod set;
-mod sync;
 
 use clap::Subcommand;
 
@@ -16,14 +15,16 @@ pub use self::draft::{Draft, draft};
 pub use self::propose::{Propose, propose};
 pub use self::schema::{Schema, print_schema};
 pub use self::set::{Set, set};
-pub use self::sync::Sync;
 
 #[derive(Debug, Subcommand)]
 pub enum Plan {
     /// Show how a plan file is read, line by line; nothing runs
     Check(Check),
     /// Apply changes of a plan's file to the plan, and write the states of its tasks into the file
-    Sync(Sync),
+    Sync {
+        /// The plan
+        plan: String,
+    },
     /// Change the settings of a plan
     Set(Set),
     /// Name the present point of a plan, or list its checkpoints

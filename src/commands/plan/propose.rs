@@ -8,15 +8,14 @@ use crewlog_executors::model::text_aggregate;
 use crewlog_mq::Cause;
 use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::event::Command;
-use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::Proposal;
 use crewlog_planner::protocol::AgentType;
 
 use crate::cli::typed::agent;
+use crate::commands::run::{new_plan_id, start};
 use crate::consent::consent;
 use crate::context::{Session, roster};
-use crate::run::new_plan::{NewPlan, new_plan_id};
-use crate::run::options::RunArgs;
+use crate::run::runtime::RunArgs;
 use crate::ui::failure::{Code, Failure};
 
 #[derive(Debug, Args)]
@@ -37,8 +36,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let roster = roster::roster(session, propose.run_args.task_timeout, &[])?;
     let (agent, registry) = (propose.agent, &session.config()?.registry);
     let text = session.read_text(&propose.file)?;
-    let compiled = AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry));
-    let proposal = match compiled {
+    let proposal = match AgentPlan::read(&text).and_then(|plan| plan.compile(agent, registry)) {
         // The log keeps the plan as it was given.
         Ok(proposal) => Proposal { source: text, ..proposal },
         Err(error) => {
@@ -51,13 +49,11 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
             return Err(Failure::new(Code::Parse, error.to_string()).hint(schema));
         }
     };
-    let (title, tasks, context) = (proposal.title.clone(), proposal.tasks.clone(), proposal.context.clone());
-    let shown = ParsedPlan { title, tasks, context, ..ParsedPlan::default() };
     // Also where it is only taken up: `work` would run it without another word.
     let config = session.config_of_new(propose.run_args.jobs)?;
-    consent(session, &shown, &roster, &config.system_prompt)?;
+    consent(session, &proposal.tasks, &roster, &config.system_prompt)?;
+    let id = new_plan_id(session, proposal.title.as_ref(), &proposal.tasks, &propose.file);
     let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
-    let id = new_plan_id(session, Some(&shown), &propose.file);
     let run_args = propose.run.then_some(&propose.run_args);
-    NewPlan { id, begin, roster, run_args, sync: false }.start(session).await
+    start(session, id, begin, roster, run_args, false).await
 }

@@ -5,8 +5,7 @@ use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::cli::settings;
-use crate::cli::settings::{Change, KEYS, help};
+use crate::cli::settings::{self, Change, KEYS, help};
 use crate::cli::typed::{BY_PERSON, Typed, by_person};
 use crate::commands::task::changing::give;
 use crate::context::Session;
@@ -31,8 +30,7 @@ pub struct Set {
 
 pub async fn set(session: &Session, Set { plan, settings, reason }: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &plan, Choice::Changed).await?;
-    let changes =
-        settings::of_open(settings.into_iter().map(|setting| setting.value).collect(), target.state().config.budget)
-            .map_err(Failure::user)?;
-    give(session, target, Command::Configure { changes, reason }).await
+    let typed = settings.into_iter().map(|setting| setting.value).collect();
+    let changes = settings::of_open(typed, target.state().config.budget).map_err(Failure::user)?;
+    give(session, target, Command::Configure { changes, reason }, "changed").await
 }

@@ -7,8 +7,7 @@ use clap::Args;
 use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Range};
 use crewlog_planner::event::{Amendment, Command, PlannerConfig};
-use crewlog_planner::parse;
-use crewlog_planner::parse::ReadOptions;
+use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, PlannerError, is_checkpoint_name};
 use crewlog_planner::state::PlannerState;
 use serde::{Deserialize, Serialize};
@@ -18,7 +17,7 @@ use super::changing::{give, tell};
 use crate::cli::typed::{BY_PERSON, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};
-use crate::plan_file::warnings::print_warnings;
+use crate::plan_file::print_warnings;
 use crate::target::{Target, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::shell_word;
@@ -33,7 +32,7 @@ pub struct AddTask {
     #[arg(allow_hyphen_values = true)]
     pub text: String,
     /// The plan
-    #[arg(long, default_value = BACKLOG)]
+    #[arg(long, default_value_t = backlog())]
     #[serde(default = "backlog")]
     pub plan: String,
     /// Make a standing plan of this name first
@@ -55,10 +54,8 @@ pub struct AddTask {
 }
 
 /// The standing plan of a project.
-pub const BACKLOG: &str = "backlog";
-
 fn backlog() -> String {
-    BACKLOG.to_owned()
+    "backlog".to_owned()
 }
 
 pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
@@ -67,15 +64,11 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     }
     let reads_input = add.text == "-" && session.reads_files();
     if !reads_input && is_like_a_path(&add.text) {
-        let hint = format!("to add the tasks of a file: {} < FILE", session.command("task add -"));
         return Err(Failure::user(format!("{:?} looks like a path, and a task is described in words", add.text))
-            .hint(hint)
+            .hint(format!("to add the tasks of a file: {} < FILE", session.command("task add -")))
             .hint(format!("to run the tasks of a file: {}", session.command("run FILE"))));
     }
-    let text = match reads_input {
-        true => session.read_text(Path::new("-"))?,
-        false => parse::as_step(&add.text).into_owned(),
-    };
+    let text = if reads_input { session.read_text(Path::new("-"))? } else { parse::as_step(&add.text).into_owned() };
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;
@@ -102,7 +95,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &plan).await?;
     let (after, before) = (target.ids(session, &add.after)?, target.ids(session, &add.before)?);
     let amendments = vec![Amendment::Add { text, after, before }];
-    give(session, target, Command::Amend { amendments, reason: add.reason }).await
+    give(session, target, Command::Amend { amendments, reason: add.reason }, "changed").await
 }
 
 /// True of words that look like a path, so that a mistyped path becomes no task.
@@ -116,7 +109,7 @@ fn is_like_a_path(words: &str) -> bool {
 /// The named plan. Only the backlog, or a plan with --new, is made: a mistyped name must make none.
 async fn plan_to_add_to(session: &Session, store: &EventStore, add: &AddTask) -> Result<String, Failure> {
     let name = &add.plan;
-    if !add.new && name != BACKLOG {
+    if !add.new && *name != backlog() {
         let new = || format!("task add \"...\" --plan {} --new", shell_word(name));
         return find_plan(session, store, name, Choice::Changed).await.map_err(|failure| match check_name(name) {
             Ok(()) => failure.hint(format!("to make a standing plan of this name: {}", session.command(&new()))),
@@ -150,10 +143,8 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
         [] => parse::read(text, options)?,
         _added_to => parse::read_beside(text, options, &|name| state.id_named(name))?.0,
     };
-    if !session.terminal.is_quiet {
-        print_warnings(session, &parsed.warnings, Path::new("-"));
-    }
+    print_warnings(session, &parsed.warnings, Path::new("-"));
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = roster::roster(session, Duration::MAX, &[])?;
-    consent(session, &parsed, &roster, &state.config.system_prompt)
+    consent(session, &parsed.tasks, &roster, &state.config.system_prompt)
 }

@@ -14,6 +14,7 @@ use crate::target::{Target, decide};
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::Choice;
 
+use crate::ui::text::millis;
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ask {
@@ -40,10 +41,8 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     }
     let target = Target::find(session, &ask.task.plan, Choice::Changed).await?;
     let task = target.id(session, &ask.task.name)?;
-    let default = ask.default.zip(ask.after).map(|(answer, after)| {
-        let after_ms = u64::try_from(after.value.as_millis()).unwrap_or(u64::MAX);
-        DefaultAnswer { answer, after_ms }
-    });
+    let default = ask.default.zip(ask.after);
+    let default = default.map(|(answer, after)| DefaultAnswer { answer, after_ms: millis(after.value) });
     let question_id = target.state().questions.len() + 1;
     let said = format!("q{question_id} is asked of task {}", target.name(task));
     decide(session, target, Command::Ask { task, question: ask.question, default }, &said).await

@@ -18,18 +18,15 @@ pub struct Done {
     #[schema(value_type = String)]
     pub task: InPlan,
     /// Its result
-    #[arg(default_value = DONE)]
+    #[arg(default_value_t = done_text())]
     #[serde(default = "done_text")]
     pub result: String,
 }
 
-const DONE: &str = "done";
-
 fn done_text() -> String {
-    DONE.to_owned()
+    "done".to_owned()
 }
 
 pub async fn done(session: &Session, Done { task, result }: Done) -> Result<Code, Failure> {
-    let ending = Ending::Completed { result, run: None };
-    report(session, &task, ending, "is done").await
+    report(session, &task, Ending::Completed { result, run: None }, "is done").await
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 use clap::Args;
 use crewlog_mq::{ExecuteError, Handler};
 use crewlog_planner::event::{Amendment, Command, Edit, Event};
-use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Task;
@@ -13,8 +12,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::changing::{check_person, give};
-use crate::cli::settings;
-use crate::cli::settings::{FIELDS, help};
+use crate::cli::settings::{self, FIELDS, help};
 use crate::cli::typed::{BY_PERSON, InPlan, Typed, by_person};
 use crate::consent::consent;
 use crate::context::{Session, roster};
@@ -51,7 +49,7 @@ pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTas
     let (id, name, plan) = (found.plan.id, found.plan.name(), target.plan.clone());
     let command = Command::Amend { amendments: vec![Amendment::Edit { task: id, edits }], reason };
     consent_to_edits(session, target.planner.handler(), command.clone())?;
-    let given = give(session, target, command).await?;
+    let given = give(session, target, command, "changed").await?;
     if let Some(command) = kept {
         let other = session.command_in("task edit", &plan, &name);
         say(&visible(&format!(
@@ -77,7 +75,6 @@ fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> R
         by_agent
             || (&task.command, &task.assignee, &task.sub_plan) != (&known.command, &known.assignee, &known.sub_plan)
     };
-    let tasks = amended.flatten().filter(is_told_otherwise).collect();
-    let shown = ParsedPlan { tasks, ..ParsedPlan::default() };
-    consent(session, &shown, &roster, &planner.state().config.system_prompt)
+    let tasks = amended.flatten().filter(is_told_otherwise).collect::<Vec<_>>();
+    consent(session, &tasks, &roster, &planner.state().config.system_prompt)
 }

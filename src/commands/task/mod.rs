@@ -1,28 +1,25 @@
 //! `task`: adds, changes and reports tasks. New commands need consent. Each order is one command to the planner, all or nothing.
 
-pub mod add;
-pub mod ask;
+mod add;
+mod ask;
 pub mod changing;
-pub mod done;
-pub mod edit;
-pub mod fail;
-pub mod r#move;
-pub mod skip;
-pub mod withdraw;
+mod done;
+mod edit;
+mod fail;
+mod r#move;
+mod skip;
+mod withdraw;
 
 use clap::Subcommand;
 
-use crate::context::Session;
-use crate::ui::failure::{Code, Failure};
-
-pub use self::add::AddTask;
-pub use self::ask::Ask;
-pub use self::done::Done;
-pub use self::edit::EditTask;
-pub use self::fail::Fail;
-pub use self::r#move::Move;
-pub use self::skip::Skip;
-pub use self::withdraw::Withdraw;
+pub use self::add::{AddTask, add};
+pub use self::ask::{Ask, ask};
+pub use self::done::{Done, done};
+pub use self::edit::{EditTask, edit};
+pub use self::fail::{Fail, fail};
+pub use self::r#move::{Move, reorder};
+pub use self::skip::{Skip, skip};
+pub use self::withdraw::{Withdraw, withdraw};
 
 #[derive(Debug, Subcommand)]
 pub enum Task {
@@ -42,17 +39,4 @@ pub enum Task {
     Ask(Ask),
     /// Withdraw a question
     Withdraw(Withdraw),
-}
-
-pub async fn execute(session: &Session, task: Task) -> Result<Code, Failure> {
-    match task {
-        Task::Add(add) => add::add(session, add).await,
-        Task::Edit(edit) => edit::edit(session, edit).await,
-        Task::Skip(skip) => skip::skip(session, skip).await,
-        Task::Move(order) => r#move::reorder(session, order).await,
-        Task::Done(done) => done::done(session, done).await,
-        Task::Fail(fail) => fail::fail(session, fail).await,
-        Task::Ask(ask) => ask::ask(session, ask).await,
-        Task::Withdraw(withdraw) => withdraw::withdraw(session, withdraw).await,
-    }
 }

@@ -28,7 +28,6 @@ pub struct Move {
     pub reason: String,
 }
 
-/// `task move`.
 pub async fn reorder(session: &Session, Move { task, after, reason }: Move) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;
     let task = target.task(session, &task.name)?;
@@ -38,5 +37,5 @@ pub async fn reorder(session: &Session, Move { task, after, reason }: Move) -> R
         session.person_only("skip or change a question")?;
     }
     let amendments = vec![Amendment::Reorder { task: task.plan.id, after: target.ids(session, &after)? }];
-    give(session, target, Command::Amend { amendments, reason }).await
+    give(session, target, Command::Amend { amendments, reason }, "moved").await
 }

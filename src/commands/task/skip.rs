@@ -37,5 +37,5 @@ pub async fn skip(session: &Session, Skip { tasks, reason }: Skip) -> Result<Cod
         check_person(session, task)?;
         amendments.push(Amendment::Skip { task: task.plan.id, keeps_order: true });
     }
-    give(session, target, Command::Amend { amendments, reason }).await
+    give(session, target, Command::Amend { amendments, reason }, "changed").await
 }

@@ -7,8 +7,7 @@ use utoipa::ToSchema;
 
 use crate::cli::typed::{BY_PERSON, InPlan, by_person};
 use crate::context::Session;
-use crate::target;
-use crate::target::{Target, decide};
+use crate::target::{Target, decide, find_question};
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::Choice;
 
@@ -28,7 +27,7 @@ pub struct Withdraw {
 pub async fn withdraw(session: &Session, Withdraw { question, reason }: Withdraw) -> Result<Code, Failure> {
     session.person_only("withdraw questions")?;
     let target = Target::find(session, &question.plan, Choice::Changed).await?;
-    let question = target::find_question(&target, session, Some(&question.name))?;
+    let question = find_question(&target, session, Some(&question.name))?;
     let command = Command::Withdraw { question, reason };
     decide(session, target, command, &format!("{question} is withdrawn")).await
 }
