@@ -1,6 +1,7 @@
 //! `leases`: lists the leases on files and conflicts, and ends leases.
 
 use clap::Args;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_planner::crew::target::Target;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -8,7 +9,6 @@ use utoipa::ToSchema;
 
 use crate::cli::typed::AtPosition;
 use crate::context::crew::open;
-use crate::context::worktree::Worktree;
 use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::{Choice, find_plan};

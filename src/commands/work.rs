@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use crewlog_executors::crew::Crew;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
@@ -22,7 +23,6 @@ use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::context::worktree::Worktree;
 use crate::context::{Session, roster};
 use crate::hook;
 use crate::run::progress::Progress;

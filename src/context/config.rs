@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::crew::worktree::Repository;
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
@@ -24,7 +25,7 @@ use values::{Fault, checked};
 use crate::cli::settings;
 use crate::cli::settings::Change;
 use crate::cli::typed::Typed;
-use crate::context::place::{PROJECT_BYTES_MAX, Repository, is_project_name};
+use crate::context::place::{PROJECT_BYTES_MAX, is_project_name};
 use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
 

@@ -7,7 +7,6 @@ pub mod place;
 pub mod plan_ids;
 pub mod roster;
 pub mod secrets;
-pub mod worktree;
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -2,7 +2,7 @@
 //!
 //! The log: `--store`, then `CREWLOG_STORE` (a path or a URL), then `.crewlog/log.db` in the main worktree of the repository,
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
-//! several machines; otherwise a UUID, made at first use in git's configuration, or in `.crewlog` without a repository.
+//! several machines; otherwise a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
 use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Write};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
+use crewlog_executors::crew::worktree::{FOLDER, Repository};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
 use tokio::sync::OnceCell;
@@ -19,16 +20,11 @@ use uuid::Uuid;
 use crate::cli::sealing::KeyPlace;
 use crate::ui::failure::Failure;
 
-/// The folder of a log, and of the project's id where there is no repository.
-pub const FOLDER: &str = ".crewlog";
 const FILE: &str = "log.db";
+/// The file with the project's id.
+const PROJECT: &str = "project";
 pub const PROJECT_BYTES_MAX: usize = 64;
 
-const SECTION: &str = "crewlog";
-const KEY: &str = "project";
-/// The interval and number of waits for another process that writes git's configuration.
-const LOCK_WAIT: Duration = Duration::from_millis(20);
-const LOCK_TRIES_MAX: u32 = 250;
 /// Texts that a plan repeats from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
@@ -47,17 +43,6 @@ pub struct Place {
     folder: Option<PathBuf>,
     pub keys: KeyPlace,
     redact: Rewrite,
-}
-
-/// A repository, seen from a folder in it.
-#[derive(Debug, Clone)]
-pub struct Repository {
-    /// The root of the worktree that the folder is in.
-    pub worktree: PathBuf,
-    /// The root of the worktree that all others belong to.
-    pub main_worktree: PathBuf,
-    /// The folder shared by all worktrees: refs, objects, configuration.
-    pub common_dir: PathBuf,
 }
 
 impl Place {
@@ -252,30 +237,6 @@ pub fn state_folder() -> PathBuf {
     state.or_else(home).unwrap_or_else(std::env::temp_dir).join("crewlog")
 }
 
-impl Repository {
-    /// The repository that a folder is in, read from git's own files.
-    pub fn around(folder: &Path) -> Option<Self> {
-        // The log's own folder only looks like a repository.
-        let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
-        let worktree = folder.ancestors().find(is_worktree)?.to_owned();
-        let dot_git = worktree.join(".git");
-        let git_dir = match dot_git.is_dir() {
-            true => dot_git,
-            false => worktree.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim()),
-        };
-        match fs::read_to_string(git_dir.join("commondir")) {
-            Ok(common_dir) => {
-                let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
-                let is_bare = common_dir.file_name().is_none_or(|name| name != ".git");
-                let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
-                Some(Self { main_worktree: main_worktree.to_owned(), worktree, common_dir })
-            }
-            // A main worktree or a submodule: a repository of its own.
-            Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
-        }
-    }
-}
-
 /// True of a text that can name a project in a tag.
 pub fn is_project_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
@@ -284,13 +245,12 @@ pub fn is_project_name(text: &str) -> bool {
 
 /// The project's UUID, made if there is none. Processes that make one at the same time get the same.
 pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
-    let file = |folder: &Path| folder.join(FOLDER).join(KEY);
+    let file = |folder: &Path| folder.join(FOLDER).join(PROJECT);
     // Without a repository: the nearest file above, else a new one in the folder's own `.crewlog`.
     let above = || folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
-    let path = repository.map_or_else(above, |repository| repository.common_dir.join("config"));
-    let found = if repository.is_some() { in_git_config(&path) } else { in_file(&path) };
+    let path = repository.map_or_else(above, |repository| repository.common_dir.join("crewlog").join(PROJECT));
     let hint = "name the project in crewlog.toml: project = \"NAME\"";
-    let id = found.map_err(|error| {
+    let id = in_file(&path).map_err(|error| {
         Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
     })?;
     if is_project_name(&id) {
@@ -317,62 +277,4 @@ fn in_file(path: &Path) -> io::Result<String> {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
         Ok(()) | Err(_) => read(),
     }
-}
-
-/// The id in git's configuration, written as git does: to a lock file that is renamed.
-fn in_git_config(config: &Path) -> io::Result<String> {
-    let config = fs::canonicalize(config)?;
-    let lock = config.with_added_extension("lock");
-    for _ in 0..LOCK_TRIES_MAX {
-        if let Some(id) = id_in(&fs::read_to_string(&config)?) {
-            return Ok(id);
-        }
-        match File::options().write(true).create_new(true).open(&lock) {
-            Ok(file) => {
-                let written = write_id(&config, file).and_then(|id| fs::rename(&lock, &config).map(|()| id));
-                if written.is_err() {
-                    fs::remove_file(&lock)?;
-                }
-                return written;
-            }
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => std::thread::sleep(LOCK_WAIT),
-            Err(error) => return Err(error),
-        }
-    }
-    let reason = format!("{} is there: another program writes the file, or has crashed", lock.display());
-    Err(io::Error::new(ErrorKind::WouldBlock, reason))
-}
-
-/// Writes the configuration to its lock file, with a new id unless another process has made one meanwhile.
-fn write_id(config: &Path, mut lock: File) -> io::Result<String> {
-    let text = fs::read_to_string(config)?;
-    let line_end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-    let (id, section) = id_in(&text).map(|id| (id, String::new())).unwrap_or_else(|| {
-        let id = new_event_id().to_string();
-        let section = format!("{line_end}[{SECTION}]\n\t{KEY} = {id}\n");
-        (id, section)
-    });
-    lock.set_permissions(fs::metadata(config)?.permissions())?;
-    write!(lock, "{text}{section}")?;
-    lock.sync_all()?;
-    Ok(id)
-}
-
-/// The last value of `crewlog.project`, as git reads it.
-fn id_in(config: &str) -> Option<String> {
-    let (mut is_section, mut id) = (false, None);
-    for line in config.lines().map(str::trim) {
-        let mut rest = line;
-        if let Some((section, after)) = line.strip_prefix('[').and_then(|line| line.split_once(']')) {
-            is_section = section.trim().eq_ignore_ascii_case(SECTION);
-            rest = after;
-        }
-        if let Some((key, value)) = rest.split_once('=').filter(|_| is_section)
-            && key.trim().eq_ignore_ascii_case(KEY)
-        {
-            let value = value.split([';', '#']).next().unwrap_or_default();
-            id = Some(value.trim().trim_matches('"').to_owned());
-        }
-    }
-    id
 }

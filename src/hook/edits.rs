@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use crewlog_executors::crew::worktree::{Worktree, real};
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, LeaseHolder, Leases};
@@ -10,7 +11,6 @@ use crewlog_planner::crew::target::{Target, TargetError};
 
 use super::git;
 use super::touches::Edits;
-use crate::context::worktree::{Worktree, real};
 
 /// The changes in one worktree.
 pub struct Changes {

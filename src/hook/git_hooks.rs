@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use crewlog_executors::crew::process;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_planner::crew::agents::Agent;
 
 use super::edits::{Changes, Hit};
@@ -15,7 +16,6 @@ use super::{facts, git};
 use crate::cli::programs::GitHook;
 use crate::context::config::OnError;
 use crate::context::crew::open;
-use crate::context::worktree::Worktree;
 use crate::context::{Session, agent_id, is_below_agent};
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crewlog_executors::crew::process::named;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
 use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::CrewError;
@@ -11,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, SubAgent};
 use crate::cli::programs::Host;
-use crate::context::worktree::Worktree;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
 const KIND_CHARS_MAX: usize = 20;

@@ -1,6 +1,7 @@
 //! The actions at each moment of a session: joins the agent, checks and takes leases, counts messages, and returns the
 //! agent's leases and tasks at its end.
 
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
 use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
@@ -11,7 +12,6 @@ use super::edits::{Changes, Hit};
 use super::identity::{Hook, Origin, Tie};
 use super::touches::Edits;
 use super::{edits, facts};
-use crate::context::worktree::Worktree;
 
 /// Decides on one run of a hook.
 ///

@@ -14,6 +14,7 @@ use tokio::io::AsyncReadExt;
 use tokio::io::AsyncWriteExt;
 
 use crewlog_executors::crew::Crew;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::liveness::LeaderLock;
 use rustix::process::getuid;
 use serde::Serialize;
@@ -31,7 +32,6 @@ use super::in_time::WAIT;
 use super::moments;
 use super::watch::watch;
 use crate::context::place::Place;
-use crate::context::worktree::Worktree;
 
 /// The longest path of a socket that every system accepts.
 const PATH_BYTES_MAX: usize = 100;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crewlog_executors::crew::process;
+use crewlog_executors::crew::worktree::Worktree;
 use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
@@ -17,7 +18,6 @@ use crate::cli::Global;
 use crate::cli::programs::GitHook;
 use crate::context::config::{HooksConfig, OnError};
 use crate::context::crew::open;
-use crate::context::worktree::Worktree;
 use crate::context::{Session, agent_id};
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;

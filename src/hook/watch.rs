@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
 use crewlog_executors::crew::Crew;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_planner::crew::leases::LeaseCommand;
 use crewlog_planner::crew::target::Target;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -14,7 +15,6 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::git;
-use crate::context::worktree::Worktree;
 
 /// How long changes are collected.
 const DEBOUNCE: Duration = Duration::from_millis(500);

@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 use super::content::Content;
 use super::places::Places;
 use super::target::{Target, read};
+use crewlog_executors::crew::worktree::real;
+
 use crate::consent::confirm;
 use crate::context::Session;
-use crate::context::worktree::real;
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;
 use crate::ui::text::{sha256, visible};

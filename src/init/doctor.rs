@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Crew, Join};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::output::Outputs;
@@ -25,7 +26,6 @@ use super::wanted::COMMAND;
 use super::{json as json_text, trust};
 use crate::cli::programs::Host;
 use crate::commands::Doctor;
-use crate::context::worktree::Worktree;
 use crate::context::{Session, crew};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{one_line, rfc3339, visible};

@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crewlog_executors::crew::worktree::Repository;
+
 use crate::cli::programs::Host;
 use crate::context::Session;
-use crate::context::place::Repository;
 
 /// The folders that hold configuration.
 #[derive(Debug)]

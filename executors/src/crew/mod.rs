@@ -24,6 +24,7 @@ mod shared;
 mod state;
 mod tasks;
 mod timers;
+pub mod worktree;
 
 pub use actions::{NeedAction, OWN_WORDS};
 pub use board::{TaskSummary, summaries};

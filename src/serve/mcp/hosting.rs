@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{self, Crew};
 use crewlog_executors::{planning, reacting};
 use crewlog_mq::{Error, Position};
@@ -14,7 +15,6 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout_at};
 
 use crate::context::Session;
-use crate::context::worktree::Worktree;
 use crate::hook::Resident;
 use crate::ui::failure::Failure;
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::process::parent_session;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Profile};
@@ -17,7 +18,6 @@ use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
 use crate::context::agent_id;
-use crate::context::worktree::Worktree;
 
 /// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;

@@ -47,7 +47,7 @@ fn a_named_log_makes_no_project_of_another_repository() {
     let mut hook = rig.command(rig.0.folder(), &["hook"]);
     hook.env("CREWLOG_STORE", rig.0.path(".crewlog/log.db")).stdin(fs::File::open(&file).unwrap());
     assert_eq!(Running::start(&mut hook).finish().expect(0).stdout, "");
-    assert!(!fs::read_to_string(other.join(".git/config")).unwrap().contains("crewlog"));
+    assert!(!other.join(".git/crewlog").exists());
     assert!(rig.0.events_of_type("AgentJoined").is_empty());
 }
 

@@ -1,11 +1,12 @@
 //! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
 
+use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crewlog_planner::crew::target::{Target, TargetError};
 
-use crate::context::place::Repository;
-
+/// The folder of a log, and of the project's id where there is no repository.
+pub const FOLDER: &str = ".crewlog";
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// The most broken links that are followed in one path.
@@ -88,6 +89,41 @@ impl Worktree {
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
         let below = below.to_str().ok_or_else(outside)?;
         Ok(if below.is_empty() { ".".to_owned() } else { below.to_owned() })
+    }
+}
+
+/// A repository, seen from a folder in it.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    /// The root of the worktree that the folder is in.
+    pub worktree: PathBuf,
+    /// The root of the worktree that all others belong to.
+    pub main_worktree: PathBuf,
+    /// The folder shared by all worktrees: refs, objects, configuration.
+    pub common_dir: PathBuf,
+}
+
+impl Repository {
+    /// The repository that a folder is in, read from git's own files.
+    pub fn around(folder: &Path) -> Option<Self> {
+        // The log's own folder only looks like a repository.
+        let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
+        let worktree = folder.ancestors().find(is_worktree)?.to_owned();
+        let dot_git = worktree.join(".git");
+        let git_dir = match dot_git.is_dir() {
+            true => dot_git,
+            false => worktree.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim()),
+        };
+        match fs::read_to_string(git_dir.join("commondir")) {
+            Ok(common_dir) => {
+                let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;
+                let is_bare = common_dir.file_name().is_none_or(|name| name != ".git");
+                let main_worktree = if is_bare { &common_dir } else { common_dir.parent()? };
+                Some(Self { main_worktree: main_worktree.to_owned(), worktree, common_dir })
+            }
+            // A main worktree or a submodule: a repository of its own.
+            Err(_) => Some(Self { main_worktree: worktree.clone(), worktree, common_dir: git_dir }),
+        }
     }
 }
 
