@@ -4,10 +4,11 @@ use clap::Args;
 use serde_json::json;
 
 use crate::cli::typed::AtPosition;
+use crate::context::Session;
 use crate::context::roster::{command_line, executor_json};
-use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::one_line;
+use crate::views::facts;
 use crate::views::views;
 
 #[derive(Debug, Args)]

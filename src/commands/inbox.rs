@@ -5,8 +5,9 @@ use crewlog_mq::Position;
 use serde_json::json;
 
 use crate::cli::typed::AtPosition;
-use crate::context::{Session, agent_id, facts};
+use crate::context::{Session, agent_id};
 use crate::ui::failure::{Code, Failure};
+use crate::views::facts;
 use crate::views::views;
 
 #[derive(Debug, Args)]

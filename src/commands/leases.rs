@@ -8,9 +8,10 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::cli::typed::AtPosition;
+use crate::context::Session;
 use crate::context::crew::open;
-use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
+use crate::views::facts;
 use crate::views::names::{Choice, find_plan};
 use crate::views::views;
 

@@ -11,12 +11,13 @@ use crewlog_planner::plan::{Mark, TaskPlan};
 use serde_json::{Value, json};
 
 use crate::cli::typed::{Address, At};
-use crate::context::{Session, facts};
+use crate::context::Session;
 use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{duration, one_line, visible};
 use crate::views::at::view_at;
+use crate::views::facts;
 use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::{print_view, took};

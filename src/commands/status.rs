@@ -13,10 +13,11 @@ use serde_json::json;
 use super::inbox::ITEM;
 use super::ls::print_plan;
 use crate::cli::typed::AtPosition;
+use crate::context::Session;
 use crate::context::place::state_folder;
-use crate::context::{Session, facts};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{clock, count, sha256};
+use crate::views::facts;
 use crate::views::{ListedPlan, NeedView, Since, views};
 
 #[derive(Debug, Args)]

@@ -5,8 +5,9 @@ use crewlog_mq::{Position, Range};
 
 use super::leases::target;
 use crate::cli::typed::AtPosition;
-use crate::context::{Session, facts};
+use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
+use crate::views::facts;
 use crate::views::names::{Choice, Unnamed, ambiguous, plan_named};
 use crate::views::queries::{load_view, no_task};
 use crate::views::{AsOf, views};

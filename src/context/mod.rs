@@ -2,7 +2,6 @@
 
 pub mod config;
 pub mod crew;
-pub mod facts;
 pub mod place;
 pub mod plan_ids;
 pub mod roster;

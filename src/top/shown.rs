@@ -8,9 +8,9 @@ use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 use strum::{IntoStaticStr, VariantArray};
 
-use crate::context::facts;
 use crate::ui::failure::Failure;
 use crate::ui::text::{age, millis, one_line, rfc3339, visible};
+use crate::views::facts;
 use crate::views::{
     AgentView, Counts, LeaseView, ListedPlan, NeedView, PlanShown, TaskNames, TaskShown, Views, counts_of,
     name_of_value, of_executor, time_of_day,

@@ -10,6 +10,7 @@ pub mod at;
 mod conflicts;
 mod crew;
 mod events;
+pub mod facts;
 mod files;
 mod forms;
 mod graph;
