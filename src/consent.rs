@@ -61,7 +61,7 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         return Ok(());
     }
     if !session.terminal.is_interactive {
-        let (why, hint) = match session.reads_files() {
+        let (why, hint) = match session.is_local() {
             true => ("no terminal to ask on", "to run them, repeat the command with --yes"),
             false => ("these commands would run", "read them, then send the field yes"),
         };

@@ -1,4 +1,4 @@
-//! Checks a log: beyond its own soundness, that the events of plans and of the crew can be read.
+//! Checks that a log is sound, and that the events of plans and of what follows from them can be read.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -13,8 +13,8 @@ use crewlog_planner::sealed::KeyEvent;
 use crewlog_planner::{claim, event, model, sealed};
 use futures::TryStreamExt;
 
-/// Checks a log as [`EventStore::check`] does, and that each event of crewlog's own streams can be read and no fork lacks
-/// its parent. It changes nothing.
+/// Checks a log as [`EventStore::check`] does, and that each event of plans, tasks, models, conflicts, statistics and keys
+/// can be read and no fork lacks its parent. It changes nothing.
 ///
 /// # Errors
 /// A fault of the log.
@@ -25,7 +25,7 @@ pub async fn check(store: &EventStore) -> Result<Checked, Error> {
     if let Err(error) = check_events(store, &checked, &mut found).await
         && checked.findings.is_empty()
     {
-        found.push(Finding { position: None, what: format!("error: {error}") });
+        found.push(Finding { position: None, what: error.to_string() });
     }
     checked.findings.extend(found);
     checked.findings.sort_by_key(|finding| finding.position);

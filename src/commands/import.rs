@@ -172,7 +172,10 @@ impl Exported {
     /// Reads the white space before a value; false if the export ends there.
     fn skip_space(&mut self) -> io::Result<bool> {
         loop {
-            let bytes = self.from.fill_buf()?;
+            let bytes = match self.from.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read?,
+            };
             let n_space = bytes.iter().take_while(|byte| b" \t\r\n".contains(byte)).count();
             let (is_end, is_value) = (bytes.is_empty(), n_space < bytes.len());
             self.n_line_ends += n_line_ends(&bytes[..n_space]);

@@ -48,9 +48,9 @@ pub struct Send {
 
 pub async fn send(session: &Session, args: Send) -> Result<Code, Failure> {
     let Send { to, subject, body, importance, ack, thread } = args;
-    let body = if body == "-" && session.reads_files() { session.read_text(Path::new("-"))? } else { body };
+    let body = if body == "-" && session.is_local() { session.read_text(Path::new("-"))? } else { body };
     let crew = open(session).await?;
-    let (agent, to) = (agent_id().filter(|_| session.reads_files()), to.into_iter().collect());
+    let (agent, to) = (agent_id().filter(|_| session.is_local()), to.into_iter().collect());
     let from = agent.clone().map_or_else(|| Sender::Person(session.person()), Sender::Agent);
     let message = Message { from, to, subject, body, thread, importance, needs_ack: ack };
     let sent = match agent {

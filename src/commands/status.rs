@@ -40,8 +40,8 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
     let items = as_of.needs(|words| session.command(words)).await?;
     if since_last {
         let name = sha256(&format!("{}\0{}", as_of.store().log().await?.id, as_of.project()));
-        let file = state_folder().join("looked").join(&name[..32]);
-        let last = fs::read_to_string(&file).ok().and_then(|text| text.trim().parse().ok()).map(Position);
+        let file = state_folder().map(|folder| folder.join("looked").join(&name[..32]));
+        let last = file.as_ref().and_then(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).map(Position);
         let since = as_of.since(last.filter(|last| *last <= as_of.at).unwrap_or_default()).await?;
         let json = json!({ "at": as_of.at, "items": items, "since": since });
         session.print(&json, |to| {
@@ -49,8 +49,9 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
             print_since(to, &since, as_of.now)
         })?;
         // In a file: looking appends nothing. Where it cannot be written, every look is the first.
-        let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
-        let _ = folder.and_then(|()| fs::write(&file, as_of.at.0.to_string()));
+        if let Some((file, folder)) = file.as_ref().and_then(|file| Some((file, file.parent()?))) {
+            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(file, as_of.at.0.to_string()));
+        }
         return Ok(Code::Done);
     }
     let plans = as_of.summaries().await?;

@@ -116,7 +116,7 @@ impl WorkerLoop<'_> {
             }
             match self.runtime.next(&mut events, &self.progress).await? {
                 Next::Event(recorded) => self.take(&recorded).await?,
-                Next::Nothing => {}
+                Next::Check => {}
                 Next::TimedOut => return Ok(Some(Code::TimedOut)),
                 Next::Interrupted => return Ok(Some(Code::Interrupted)),
             }

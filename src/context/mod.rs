@@ -161,8 +161,8 @@ impl Session {
         Ok(Code::Done)
     }
 
-    /// True if a word may be the path of a file to read, which it may not if the command came over the network.
-    pub fn reads_files(&self) -> bool {
+    /// True unless the command came over the network. Only a local one reads the files that its words name.
+    pub fn is_local(&self) -> bool {
         self.remote.is_none()
     }
 
@@ -365,7 +365,7 @@ impl Session {
 
     /// A text, from a file or standard input.
     pub fn read_text(&self, file: &Path) -> Result<String, Failure> {
-        if !self.reads_files() {
+        if !self.is_local() {
             return Err(Failure::user("no file of the server is read"));
         }
         let name = file.display();

@@ -4,9 +4,9 @@
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
 //! several machines; otherwise a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -120,7 +120,8 @@ impl Place {
     pub fn beside(&self, what: &str) -> PathBuf {
         let Some(path) = self.path() else {
             let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
-            return state_folder().join(format!("{name}-{what}"));
+            let folder = state_folder().unwrap_or_else(|| std::env::temp_dir().join("crewlog"));
+            return folder.join(format!("{name}-{what}"));
         };
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.into_os_string();
@@ -230,11 +231,11 @@ impl Place {
     }
 }
 
-/// The user's state folder, for the files of logs on servers and of people.
-pub fn state_folder() -> PathBuf {
+/// The user's state folder, for the files of logs on servers and of people; `None` without a home.
+pub fn state_folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    let home = || std::env::home_dir().map(|home| home.join(".local").join("state"));
-    state.or_else(home).unwrap_or_else(std::env::temp_dir).join("crewlog")
+    let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state"));
+    state.or_else(home).map(|folder| folder.join("crewlog"))
 }
 
 /// True of a text that can name a project in a tag.
@@ -266,15 +267,14 @@ fn in_file(path: &Path) -> io::Result<String> {
         found => return found,
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    // Written aside and then linked: the first one wins, and nobody reads half a file.
-    let id = new_event_id().to_string();
-    let new = folder.join(format!("{id}.new"));
-    fs::write(&new, &id)?;
-    let linked = fs::hard_link(&new, path);
-    fs::remove_file(&new)?;
-    match linked {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => read(),
+    // What commands print is in a log's folder. git's is for whoever may use the repository.
+    let mode = if folder.ends_with(FOLDER) { 0o700 } else { 0o777 };
+    DirBuilder::new().recursive(true).mode(mode).create(folder)?;
+    // The first one wins, and nobody reads half a file.
+    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    write!(new, "{}", new_event_id())?;
+    match new.persist_noclobber(path) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        Ok(_) | Err(_) => read(),
     }
 }

@@ -73,6 +73,8 @@ pub async fn sync(session: &Session, typed: &str) -> Result<Code, Failure> {
 
 /// Brings a plan and its file into step before anything of it runs. A person is asked before anything new can run.
 pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str) -> Result<Kept<'a>, Failure> {
+    // Settings that cannot be read are refused before the file is touched.
+    session.config()?;
     let mut kept = Kept::new(session, store, plan).await?;
     planning::catch_up(store, plan, kept.tags.clone()).await?;
     for _ in 0..TRIES_MAX {

@@ -90,7 +90,7 @@ pub struct Runtime {
 pub enum Next {
     Event(Box<Recorded>),
     /// The planner has handled more reports, or the log could not be read.
-    Nothing,
+    Check,
     TimedOut,
     Interrupted,
 }
@@ -170,7 +170,7 @@ impl Runtime {
             ended = &mut self.worker => return Err(ended_early("the worker", ended)),
             ended = &mut self.host => return Err(ended_early("the planner", ended)),
         }
-        Ok(Next::Nothing)
+        Ok(Next::Check)
     }
 
     /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.

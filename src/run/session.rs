@@ -81,8 +81,8 @@ enum End {
 }
 
 impl<'a> RunSession<'a> {
-    /// Starts to host the planner and a worker of a plan. As JSON lines its events are printed, of a resumed plan those after
-    /// the position where it was resumed.
+    /// Starts to host the planner and a worker of a plan. With JSON lines it prints the plan's events; of a resumed plan,
+    /// those after the position where it was resumed.
     pub async fn new(
         session: &'a Session,
         store: EventStore,
@@ -102,8 +102,7 @@ impl<'a> RunSession<'a> {
         let mut output_fault = None;
         let print = |recorded: &Recorded| session.print_event(recorded, &mut output_fault);
         queries::for_each(&store, None, &own, known, print).await?;
-        let (sub_plans, up_to) = (Query::tag(ancestor_tag(&plan)), Range::up_to(view.at));
-        let mut run_session = Self {
+        Ok(Self {
             runtime,
             progress: Progress::new(session.terminal, Some(roster.clone()), &view),
             roster,
@@ -118,9 +117,7 @@ impl<'a> RunSession<'a> {
             kept: None,
             sealed_for_good: None,
             output_fault,
-        };
-        run_session.take_all(&sub_plans, up_to).await?;
-        Ok(run_session)
+        })
     }
 
     /// Runs until the plan ends or no executor here can advance it, and syncs it with its file if that is asked for.
@@ -136,6 +133,7 @@ impl<'a> RunSession<'a> {
     }
 
     async fn follow(&mut self) -> Result<End, Failure> {
+        self.take_all(&Query::tag(ancestor_tag(&self.plan)), Range::up_to(self.at)).await?;
         let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
         loop {
             // Tasks that started before their key was destroyed run to their end.
@@ -159,7 +157,7 @@ impl<'a> RunSession<'a> {
             tokio::select! {
                 next = self.runtime.next(&mut events, &self.progress) => match next? {
                     Next::Event(recorded) => self.take(&recorded).await?,
-                    Next::Nothing => {}
+                    Next::Check => {}
                     Next::TimedOut => return Ok(End::TimedOut),
                     Next::Interrupted => return Ok(End::Interrupted),
                 },

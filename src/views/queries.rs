@@ -1,4 +1,4 @@
-//! Finding and loading plans and their events; nothing here prints or appends.
+//! Finding and loading plans and their events; nothing here appends.
 
 use crewlog_executors::history::History;
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded};

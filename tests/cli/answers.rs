@@ -88,7 +88,7 @@ fn events_of_a_plan_have_its_tags_whichever_folder_the_command_runs_in() {
     let mut tags = events_of_plan.map(|event| event["tags"].clone()).collect::<Vec<_>>();
     assert!(tags.len() > 20, "{events}");
     tags.dedup();
-    let project = format!("project:{}", scene.git(&["config", "crewlog.project"]).trim());
+    let project = format!("project:{}", scene.read(".git/crewlog/project"));
     assert_eq!(tags, [serde_json::json!([format!("plan:{plan}"), project])]);
 }
 

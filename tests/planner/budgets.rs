@@ -135,12 +135,12 @@ fn a_withdrawn_run_counts_in_the_average_if_its_usage_is_known() {
         planned 1 2
         dispatched 1#1
         > 1 withdrawn
-        1 Planned:
+        1 Planned
         dispatched 1#2
         > 1 used 300
         1#2 used 300 and 0 tokens
         > 1 withdrawn
-        1 Planned:
+        1 Planned
         dispatched 1#3
         dispatched 2#1
         ",

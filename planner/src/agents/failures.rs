@@ -1,4 +1,4 @@
-//! Why an agent has no plan, or its plan is refused, as an error and as an event.
+//! Refused and missing plans of agents: the error, and the event that records it.
 
 use crewlog_mq::Event as MqEvent;
 use serde::{Deserialize, Serialize};

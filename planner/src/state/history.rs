@@ -1,4 +1,4 @@
-//! Adds what happens to a plan's history, and takes out what a summary covers or a retry undoes.
+//! Keeps a plan's history: adds lines, and removes those that a summary covers or a retry undoes.
 
 use std::collections::BTreeSet;
 

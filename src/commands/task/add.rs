@@ -62,7 +62,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     if add.new {
         check_name(&add.plan)?;
     }
-    let reads_input = add.text == "-" && session.reads_files();
+    let reads_input = add.text == "-" && session.is_local();
     if !reads_input && is_like_a_path(&add.text) {
         return Err(Failure::user(format!("{:?} looks like a path, and a task is described in words", add.text))
             .hint(format!("to add the tasks of a file: {} < FILE", session.command("task add -")))

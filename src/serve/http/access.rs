@@ -1,7 +1,7 @@
 //! Permissions over HTTP: the token of agents, a person's cookie, and tokens with scopes for programs.
 
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -135,18 +135,24 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
         return Ok(token);
     }
     let token = random();
-    write_private(file, &format!("{token}\n"))?;
-    Ok(token)
+    // Of two servers that begin at once the token of the first counts.
+    let is_first = write_private(file, &format!("{token}\n"), file.exists())?;
+    if is_first { Ok(token) } else { agent_token(file) }
 }
 
-/// Replaces a file by one that only the user can read.
-fn write_private(file: &Path, text: &str) -> Result<(), Failure> {
+/// Writes a file that only the user can read, as a whole. False if it is there and not to be replaced.
+fn write_private(file: &Path, text: &str, replaces: bool) -> Result<bool, Failure> {
     let write = || {
-        let mut made = tempfile::NamedTempFile::new_in(file.parent().unwrap_or(Path::new(".")))?;
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let mut made = tempfile::Builder::new().prefix(".crewlog-token-").tempfile_in(folder)?;
         made.write_all(text.as_bytes())?;
-        made.persist(file).map_err(|error| error.error)
+        if replaces { made.persist(file) } else { made.persist_noclobber(file) }.map_err(|error| error.error)
     };
-    write().map(drop).map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
+    match write() {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(Failure::user(format!("{} cannot be written: {error}", file.display()))),
+    }
 }
 
 /// 122 random bits.
@@ -158,7 +164,7 @@ fn read(file: &Path) -> Result<Vec<Token>, Failure> {
     let cannot = |error: String| Failure::user(format!("{} cannot be read: {error}", file.display()));
     match fs::read(file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(cannot(error.to_string())),
     }
 }
@@ -175,7 +181,7 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failur
     lock.lock().map_err(cannot)?;
     let mut tokens = read(file)?;
     change(&mut tokens)?;
-    write_private(file, &serde_json::to_string_pretty(&tokens)?)
+    write_private(file, &serde_json::to_string_pretty(&tokens)?, true).map(drop)
 }
 
 /// `tokens`.

@@ -36,7 +36,8 @@ impl Rig {
     pub fn new() -> Self {
         let rig = Self(Scene::with_repository());
         rig.0.run(&["init"]).expect(0);
-        rig.0.git(&["config", "crewlog.project", PROJECT]);
+        fs::create_dir_all(rig.0.path(".git/crewlog")).unwrap();
+        rig.0.write(".git/crewlog/project", format!("{PROJECT}\n"));
         rig
     }
 
