@@ -267,7 +267,7 @@ fn in_file(path: &Path) -> io::Result<String> {
         found => return found,
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    // What commands print is in a log's folder. git's is for whoever may use the repository.
+    // A log's folder has the output of commands; git's folder is for all users of the repository.
     let mode = if folder.ends_with(FOLDER) { 0o700 } else { 0o777 };
     DirBuilder::new().recursive(true).mode(mode).create(folder)?;
     // The first one wins, and nobody reads half a file.
