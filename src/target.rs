@@ -165,7 +165,7 @@ pub fn find_question(target: &Target, session: &Session, typed: Option<&str>) ->
     }
 }
 
-async fn state_now(session: &Session, plan: &str) -> Result<State, Failure> {
+pub async fn state_now(session: &Session, plan: &str) -> Result<State, Failure> {
     Ok(views(session).await?.as_of(None).await?.states(plan).await?.plan.state)
 }
 

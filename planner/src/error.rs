@@ -18,7 +18,7 @@ pub enum PlannerError {
     AlreadyPlanned,
     #[error("there is no such plan")]
     NotPlanned,
-    #[error("the plan has ended: retry a task to open it again")]
+    #[error("the plan has ended: retry a task that failed, or continue the plan in a fork")]
     PlanEnded,
     #[error("the plan is paused: resume it first")]
     PlanPaused,

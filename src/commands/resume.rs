@@ -15,7 +15,7 @@ use crate::context::{Session, roster};
 use crate::plan_file::sync;
 use crate::run::runtime::RunArgs;
 use crate::run::session::{RunSession, already_ended};
-use crate::target::{self, Target, decide, order};
+use crate::target::{self, Target, decide, order, state_now};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::views::names::{Choice, find_plan, plan_to_resume};
@@ -90,7 +90,8 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     order(&mut planner, Command::Continue).await?;
     if resume.detach {
         session.remark("Its tasks run while a worker does: crewlog work");
-        return session.print_done(&format!("{plan} is resumed"), &json!({ "plan": plan }));
+        let json = json!({ "plan": plan, "status": state_now(session, &plan).await? });
+        return session.print_done(&format!("{plan} is resumed"), &json);
     }
     let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;
     run_session.run(resume.sync).await

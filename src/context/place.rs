@@ -209,6 +209,7 @@ impl Place {
 
     /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
     pub fn prepare(&self, folder: &Path) -> io::Result<()> {
+        self.repository.as_ref().map_or(Ok(()), Repository::check)?;
         // Only for the user: what commands print is in the log.
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };
@@ -233,7 +234,7 @@ impl Place {
 
 /// The user's state folder, for the files of logs on servers and of people; `None` without a home.
 pub fn state_folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state"));
     state.or_else(home).map(|folder| folder.join("crewlog"))
 }
@@ -251,7 +252,7 @@ pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<Stri
     let above = || folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
     let path = repository.map_or_else(above, |repository| repository.common_dir.join("crewlog").join(PROJECT));
     let hint = "name the project in crewlog.toml: project = \"NAME\"";
-    let id = in_file(&path).map_err(|error| {
+    let id = repository.map_or(Ok(()), Repository::check).and_then(|()| in_file(&path)).map_err(|error| {
         Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
     })?;
     if is_project_name(&id) {

@@ -77,6 +77,7 @@ impl Progress {
     pub fn go_on(&self) {
         if self.terminal.is_live {
             BLOCK.set_draw_target(ProgressDrawTarget::stderr());
+            self.lines.iter().for_each(|line| line.enable_steady_tick(TICK));
         }
     }
 
@@ -107,6 +108,8 @@ impl Progress {
 
     /// Clears the live block, so that something else can be written.
     pub fn pause(&self) {
+        // A tick in between would draw it again.
+        self.lines.iter().for_each(ProgressBar::disable_steady_tick);
         // A terminal that is gone shows nothing.
         let _ = BLOCK.clear();
         BLOCK.set_draw_target(ProgressDrawTarget::hidden());

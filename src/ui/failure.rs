@@ -176,14 +176,12 @@ impl From<PlannerError> for Failure {
             | PlannerError::BeingUndone
             | PlannerError::PlanEnded
             | PlannerError::TaskUnderWay(..)
-            | PlannerError::TaskEnded(..) => Code::Conflict,
-            PlannerError::NotRetryable(_, status)
-            | PlannerError::NotAskable(_, status)
-            | PlannerError::NotDelayed(_, status)
-                if status.is_end() =>
-            {
-                Code::Conflict
-            }
+            | PlannerError::TaskEnded(..)
+            | PlannerError::NotRetryable(..)
+            | PlannerError::NotAskable(..)
+            | PlannerError::NotDelayed(..)
+            | PlannerError::Blocked(..)
+            | PlannerError::PlanPaused => Code::Conflict,
             PlannerError::NotOfAgent(..) | PlannerError::TooDeep(..) => Code::Parse,
             PlannerError::LabelTaken(..)
             | PlannerError::LabelName(..)
@@ -194,16 +192,11 @@ impl From<PlannerError> for Failure {
             | PlannerError::TooManyForks(..)
             | PlannerError::CheckpointName(..)
             | PlannerError::TooManyCheckpoints(..)
-            | PlannerError::PlanPaused
-            | PlannerError::NotDelayed(..)
             | PlannerError::NotWithdrawable(..)
-            | PlannerError::NotAskable(..)
             | PlannerError::QuestionTooLong(..)
             | PlannerError::TooManyQuestions(..)
             | PlannerError::AnswerNotUnderstood(..)
             | PlannerError::AnswerTooLong(..)
-            | PlannerError::NotRetryable(..)
-            | PlannerError::Blocked(..)
             | PlannerError::Setting { .. } => Code::User,
         };
         Self::new(code, refusal.to_string())

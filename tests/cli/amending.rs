@@ -64,7 +64,7 @@ fn an_impossible_amendment_is_refused_with_a_hint() {
     let (other, _) = scene.plan("- A: Paint the wall\n");
     check(&["skip"], "B", &[&format!("{other}/A")], 1, "these are tasks of several plans");
     scene.run(&["cancel", &plan]).expect(0);
-    check(&["skip"], "B", &[], 9, "retry a task to open it again");
+    check(&["skip"], "B", &[], 9, "continue the plan in a fork");
 }
 
 #[test]

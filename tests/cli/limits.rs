@@ -114,7 +114,7 @@ fn a_run_waits_for_questions_of_people_unless_withdrawn() {
     let (plan, _) = scene.plan("1. Which colour is it?\n");
     scene
         .run(&["retry", &format!("{plan}/1"), "--now"])
-        .expect(1)
+        .expect(9)
         .says(&["only a task that waits for its retry delay"]);
 }
 

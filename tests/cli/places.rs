@@ -26,6 +26,21 @@ fn all_worktrees_share_one_log_that_git_neither_lists_nor_cleans() {
 }
 
 #[test]
+fn a_worktree_of_a_repository_that_was_moved_away_is_refused_and_nothing_is_made() {
+    let scene = Scene::with_repository();
+    scene.git(&["worktree", "add", "-q", "../other"]);
+    let other = scene.around().join("other");
+    std::fs::rename(scene.folder(), scene.around().join("moved")).expect("it can be moved");
+    let cases: [&[&str]; 3] =
+        [&["task", "add", "Look"], &["--store", "../named.db", "task", "add", "Look"], &["init", "--no-hosts"]];
+    for words in cases {
+        let ran = Running::start(&mut scene.crewlog_in(&other, words)).finish().expect(1);
+        ran.says(&["/.git/worktrees/other, which is not there; `git worktree repair` in the repository mends it"]);
+    }
+    assert!(!scene.folder().exists() && !other.join(".crewlog").exists());
+}
+
+#[test]
 fn init_creates_the_log_once_and_says_so() {
     let scene = Scene::with_repository();
     assert!(scene.run(&["init", "--no-hosts"]).expect(0).stdout.starts_with("made "));

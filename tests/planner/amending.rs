@@ -219,9 +219,9 @@ fn skipping_a_task_frees_its_dependents_and_stops_it_if_running() {
         2 Completed:
         ended Completed, 3 tasks: 1 completed, 2 skipped
         > amend add - Weed
-        ! the plan has ended: retry a task to open it again
+        ! the plan has ended: retry a task that failed, or continue the plan in a fork
         > set parallelism=2
-        ! the plan has ended: retry a task to open it again
+        ! the plan has ended: retry a task that failed, or continue the plan in a fork
         ",
     );
 }
@@ -338,7 +338,7 @@ fn a_person_can_complete_a_task_that_has_not_started() {
         > q1 the left one
         ! q1 is closed: its task has ended
         > amend done 1
-        ! the plan has ended: retry a task to open it again
+        ! the plan has ended: retry a task that failed, or continue the plan in a fork
         ",
     );
 }

@@ -64,7 +64,7 @@ fn a_cancelled_plan_ends_at_once_and_stays_cancelled() {
         > continue
         (nothing)
         > pause
-        ! the plan has ended: retry a task to open it again
+        ! the plan has ended: retry a task that failed, or continue the plan in a fork
         > resume
         (nothing)
         ",

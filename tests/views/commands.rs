@@ -26,7 +26,7 @@ async fn a_command_does_what_it_does_on_the_command_line() {
     let (scene, plan) = waiting();
     let api = Api::start(&scene);
     let (status, asked) = api.command("task-ask", &json!({ "task": format!("{plan}/1"), "question": "Which?" })).await;
-    assert_eq!(status, 422, "it runs: {asked}");
+    assert_eq!(status, 409, "it runs: {asked}");
     let added = api.command("task-add", &json!({ "text": "Write it", "after": ["1"] })).await;
     assert_eq!((added.0, &added.1["tasks"]), (200, &json!(["2"])));
     let asked = api.command("task-ask", &json!({ "task": format!("{plan}/2"), "question": "-- Which?" })).await;
@@ -40,8 +40,9 @@ async fn a_command_does_what_it_does_on_the_command_line() {
     assert_eq!(shown["questions"][0]["answer"], "-x");
     assert_eq!(api.command("pause", &json!({ "target": plan })).await.0, 200);
     assert_eq!(scene.show(&plan)["status"], "paused");
-    assert_eq!(api.command("resume", &json!({ "target": plan })).await.0, 200);
-    assert_ne!(scene.show(&plan)["status"], "paused");
+    let (status, resumed) = api.command("resume", &json!({ "target": plan })).await;
+    assert_eq!((status, &resumed["status"]), (200, &scene.show(&plan)["status"]), "{resumed}");
+    assert_ne!(resumed["status"], "paused");
     assert_eq!(api.command("plan-checkpoint", &json!({ "plan": plan, "name": "here" })).await.0, 200);
     let (status, forked) = api.command("fork", &json!({ "plan": plan, "at": "here", "reason": "to try" })).await;
     assert_eq!(status, 200, "{forked}");
@@ -74,7 +75,7 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "not a whole number"),
         ("resume", json!({}), 422, "missing field `target`"),
         ("pause", json!({ "target": plan, "yes": 1 }), 422, "true or false"),
-        ("retry", json!({ "target": first }), 422, "under way"),
+        ("retry", json!({ "target": first }), 409, "under way"),
         ("run", json!({}), 422, "text"),
         ("run", json!({ "text": "" }), 422, ""),
         ("end-leases", json!({ "leases": [1], "reason": "x" }), 404, "lease"),

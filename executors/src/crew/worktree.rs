@@ -1,6 +1,7 @@
 //! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
 
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use crewlog_planner::crew::target::{Target, TargetError};
@@ -104,6 +105,20 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// Checks that git's folder is there: a worktree of a repository that was moved away names one that is not.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::NotFound`], with the remedy.
+    pub fn check(&self) -> io::Result<()> {
+        let gone = || {
+            let (worktree, folder) = (self.worktree.display(), self.common_dir.display());
+            format!(
+                "{worktree}/.git names {folder}, which is not there; `git worktree repair` in the repository mends it"
+            )
+        };
+        if self.common_dir.is_dir() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, gone())) }
+    }
+
     /// The repository that a folder is in, read from git's own files.
     pub fn around(folder: &Path) -> Option<Self> {
         // The log's own folder only looks like a repository.
