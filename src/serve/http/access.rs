@@ -135,8 +135,9 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
         return Ok(token);
     }
     let token = random();
-    // Of two servers that begin at once the token of the first counts.
-    let is_first = write_private(file, &format!("{token}\n"), file.exists())?;
+    // Of two servers that begin at once the token of the first counts. A link that leads nowhere is replaced too.
+    let is_there = file.symlink_metadata().is_ok();
+    let is_first = write_private(file, &format!("{token}\n"), is_there)?;
     if is_first { Ok(token) } else { agent_token(file) }
 }
 

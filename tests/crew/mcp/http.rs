@@ -192,5 +192,10 @@ async fn agents_token_stays_private_and_the_same() {
     assert_eq!(Served::start(&scene).printed["agent_token"], token);
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert_ne!(Served::start(&scene).printed["agent_token"], token);
+    std::fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    assert!(Served::start(&scene).printed["agent_token"].is_string());
+    let kept = file.symlink_metadata().unwrap();
+    assert!(kept.is_file() && kept.permissions().mode() & 0o777 == 0o600, "a link that leads nowhere is replaced");
     scene.run(&["serve", "--listen", "0.0.0.0:0"]).expect(1).says(&["loopback"]);
 }
