@@ -24,7 +24,7 @@ fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
         "prompt.system  You are a painter.",
         "with --yes",
     ]);
-    assert_eq!((scene.read("door"), scene.run(&["ls"]).status.code()), (String::new(), Some(1)), "nothing has begun");
+    assert_eq!((scene.read_if_any("door"), scene.run(&["ls"]).status.code()), (None, Some(1)), "nothing has begun");
     let ran = scene.run(&["run", "plan.md", "--yes"]).expect(0);
     let shown = scene.show(ran.stdout.trim());
     assert_eq!(shown["tasks"][1]["result"], "It is red now.");

@@ -87,9 +87,18 @@ impl Scene {
         std::fs::write(self.path(name), content).expect("a file can be written");
     }
 
-    /// The text of a file in the working directory; empty when there is none.
+    /// The text of a file in the working directory.
+    #[track_caller]
     pub fn read(&self, name: impl AsRef<Path>) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+        let path = self.path(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    }
+
+    /// The text of a file in the working directory, `None` if there is none.
+    #[track_caller]
+    pub fn read_if_any(&self, name: impl AsRef<Path>) -> Option<String> {
+        let path = self.path(name);
+        path.try_exists().expect("its folder can be read").then(|| self.read(path))
     }
 
     /// The program in the working directory, with these arguments.
@@ -109,6 +118,7 @@ impl Scene {
     }
 
     /// Runs the program to its end.
+    #[must_use = "look at how it ended"]
     pub fn run(&self, words: &[&str]) -> Ran {
         Running::start(&mut self.crewlog(words)).finish()
     }
@@ -119,6 +129,7 @@ impl Scene {
     }
 
     /// Makes a plan from a text and runs it; returns the plan's id and the outcome of the run.
+    #[must_use = "look at how it ended"]
     pub fn plan(&self, text: &str) -> (String, Ran) {
         self.write("plan.md", text);
         let ran = self.run(&["run", "plan.md", "--yes"]);
@@ -131,9 +142,20 @@ impl Scene {
     }
 
     /// The events of the log.
+    #[track_caller]
     pub fn events(&self) -> Vec<Value> {
+        self.events_if_any().expect("there is a log")
+    }
+
+    /// The events of the log, `None` if there is no log yet.
+    #[track_caller]
+    pub fn events_if_any(&self) -> Option<Vec<Value>> {
         let ran = self.run(&["events", "-o", "jsonl"]);
-        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect()
+        if ran.stderr.starts_with("error: there is no log ") {
+            return None;
+        }
+        let lines = ran.expect(0).stdout;
+        Some(lines.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect())
     }
 
     /// The data of the events of one type, in order.
@@ -284,6 +306,7 @@ impl Running {
     }
 
     /// Waits for its end.
+    #[must_use = "look at how it ended"]
     #[track_caller]
     pub fn finish(mut self) -> Ran {
         let status = match self.ended.recv_timeout(DEADLINE) {

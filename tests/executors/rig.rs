@@ -138,7 +138,7 @@ impl Rig {
     }
 
     pub fn text(&self, name: &str) -> String {
-        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+        std::fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
     /// A named pipe, which a command opens and a test reads to its end.

@@ -21,7 +21,7 @@ fn holder(who: &str) -> LeaseHolder {
 }
 
 /// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `short PATHS` for a minute; `release`,
-/// `give NUMBER`, `renew`, `extend SECONDS`, `abandon`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
+/// `give NUMBER`, `renew`, `extend SECONDS`, `abandon [UP_TO]`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
 fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
     let (now, holder) = (at(second), holder(who));
@@ -46,7 +46,7 @@ fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
         "give" => LeaseCommand::Release { agent, which: Which::Numbers(vec![number()]), now },
         "renew" => LeaseCommand::Renew { agent, now },
         "extend" => LeaseCommand::Extend { agent, which: Which::All, by: Duration::from_secs(number()), now },
-        "abandon" => LeaseCommand::Abandon { agent, up_to: u64::MAX, now },
+        "abandon" => LeaseCommand::Abandon { agent, up_to: rest.parse().unwrap_or(u64::MAX), now },
         "force" => LeaseCommand::Force { leases: vec![number()], by: "eve".into(), reason: "stuck".into(), now },
         "expire" => LeaseCommand::Expire { now },
         "edit" => {
@@ -201,6 +201,44 @@ fn a_short_lease_is_renewed_twice_in_its_time() {
 }
 
 #[test]
+fn the_shortest_lease_of_an_agent_decides_how_often_it_is_renewed() {
+    check(&[
+        (0, "ada", "exclusive b.rs", "ada has 1+1"),
+        (0, "ada", "short a.rs", "ada has 2+1"),
+        (0, "ada", "exclusive c.rs", "ada has 3+1"),
+        (10, "ada", "renew", "ada renewed"),
+        (39, "ada", "renew", ""),
+        (40, "ada", "renew", "ada renewed"),
+    ]);
+}
+
+#[test]
+fn what_an_agent_leased_after_it_was_lost_stays_with_its_new_session() {
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (1, "ada", "exclusive b.rs", "ada has 2+1"),
+        (2, "ada", "abandon 1", "abandoned [1]"),
+        (3, "bob", "exclusive b.rs", "b.rs is held by ada"),
+    ]);
+}
+
+#[test]
+fn a_request_that_has_waited_too_long_is_not_granted_and_blocks_nobody() {
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (1, "bob", "wait 10 a.rs", "bob waits as 1"),
+        (12, "ada", "release", "released [1]"),
+        (12, "cyd", "exclusive a.rs", "cyd has 2+1"),
+        (13, "cyd", "expire", "no longer waits [1]"),
+    ]);
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (1, "bob", "wait 10 a.rs", "bob waits as 1"),
+        (11, "ada", "release", "released [1], bob has 2+1"),
+    ]);
+}
+
+#[test]
 fn only_its_holder_or_a_person_ends_a_lease() {
     check(&[
         (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
@@ -272,12 +310,50 @@ fn requests_past_a_limit_are_refused() {
         let refused = leases.process(command(second, "ada", &what)).unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
     }
-    let LeaseCommand::Reserve { mut request, now, .. } = command(0, "ada", "exclusive a.rs") else { return };
     for seconds in [0, 59, 86_401] {
-        request.ttl = Duration::from_secs(seconds);
-        let refused = leases.process(LeaseCommand::Reserve { request: request.clone(), wait_until: None, now });
+        let request = Request { ttl: Duration::from_secs(seconds), ..request("ada", "a.rs") };
+        let refused = leases.process(LeaseCommand::Reserve { request, wait_until: None, now: at(0) });
         assert!(matches!(refused, Err(CrewError::Invalid(_))), "{refused:?}");
     }
+}
+
+fn request(who: &str, paths: &str) -> Request {
+    match command(0, who, &format!("exclusive {paths}")) {
+        LeaseCommand::Reserve { request, .. } => request,
+        another => panic!("{another:?}"),
+    }
+}
+
+#[test]
+fn a_repository_has_only_so_many_leases() {
+    let mut leases = Leases::default();
+    for n in 0..LEASES_MAX / TARGETS_MAX {
+        let paths: String = (0..TARGETS_MAX).map(|file| format!("{n}/{file}.rs ")).collect();
+        leases.apply(&leases.grant(request("ada", &paths), None, at(0)));
+    }
+    let refused = leases.process(command(1, "bob", "exclusive b.rs")).unwrap_err();
+    assert_eq!(refused.to_string(), "the repository has 100000 live leases (leases_max): release some");
+    leases.process(command(2, "ada", "give 1")).unwrap();
+    assert_eq!(leases.process(command(3, "bob", "exclusive b.rs")).unwrap().len(), 1);
+    assert!(matches!(leases.process(command(4, "cyd", "exclusive c.rs")), Err(CrewError::Full(_))));
+}
+
+#[test]
+fn only_so_many_requests_wait_and_a_refusal_names_only_so_many_leases() {
+    let mut leases = Leases::default();
+    let paths: String = (0..=BLOCKED_MAX).map(|file| format!("src/{file}.rs ")).collect();
+    leases.process(command(0, "ada", &format!("exclusive {paths}"))).unwrap();
+    match leases.process(command(1, "bob", "exclusive src/**")) {
+        Err(CrewError::Held(blocked)) => assert_eq!(blocked.len(), BLOCKED_MAX),
+        another => panic!("{another:?}"),
+    }
+    for waiting in 1..WAITING_MAX as u64 {
+        let request = request(&format!("agent-{waiting}"), "src/0.rs");
+        leases.apply(&LeaseEvent::LeasesQueued { waiting, request, until: at(100) });
+    }
+    assert_eq!(leases.process(command(3, "eli", "wait 100 src/0.rs")).unwrap().len(), 1);
+    let refused = leases.process(command(3, "bob", "wait 100 src/0.rs")).unwrap_err();
+    assert_eq!(refused.to_string(), "1000 requests are already waiting (waiting_max): try again later");
 }
 
 fn step() -> impl Strategy<Value = (u64, String, String)> {
