@@ -59,6 +59,8 @@ async fn two_messages_of_one_instant_arrive_at_their_recipients_only() {
         tokio::join!(crew.send(&ann, letter("ann", "bob", "same")), other.send(&bob_2, letter("bob_2", "bob", "same")));
     assert_ne!(one.unwrap().0, two.unwrap().0);
     crew.send(&ann, letter("ann", "bob_2", "not for bob")).await.unwrap();
+    let cat = joined(&crew, "cat").await;
+    crew.leave(&cat, LeaveOutcome::Success, String::new(), String::new()).await.unwrap();
     let (_, to) = crew.send(&ann, letter("ann", EVERYONE, "all")).await.unwrap();
     assert_eq!(to.into_iter().collect::<Vec<_>>(), ["bob", "bob_2"]);
     let subjects = |mail: Vec<Mail>| -> Vec<String> { mail.into_iter().map(|mail| mail.message.subject).collect() };
@@ -112,6 +114,9 @@ async fn offers_reading_and_acknowledgements_are_events() {
     let counted = [of("MessagesOffered").await, of("MessagesRead").await, of("MessageAcked").await];
     assert_eq!(counted, [1, 1, 1]);
     assert_eq!(crew.messages().await.unwrap().overdue(now).count(), 0);
+    let again = mail[1].position;
+    crew.send(&ann, Message { thread: Some(again), ..letter("ann", "bob", "once more") }).await.unwrap();
+    assert_eq!(read(&crew, &bob).await[0].message.thread, Some(sent), "a reply names any message of its thread");
 }
 
 /// Copies a database into another file, which may be open.

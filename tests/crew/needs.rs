@@ -48,9 +48,10 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!(overdue.text, "ann waits for an acknowledgement of: stop");
 
     let cat = joined(&crew, "cat").await;
-    crew.send(&ann, Message { needs_ack: true, ..letter("ann", "cat", "go") }).await.unwrap();
+    let (later, _) = crew.send(&ann, Message { needs_ack: true, ..letter("ann", "cat", "go") }).await.unwrap();
     team.pass(ACK_WITHIN.as_secs());
-    assert_eq!(needs(&crew, None).await.len(), 3);
+    let ids: Vec<_> = needs(&crew, None).await.into_iter().skip(1).map(|item| item.id).collect();
+    assert_eq!(ids, [sent.to_string(), later.to_string()], "what has waited longer comes first");
     crew.leave(&cat, LeaveOutcome::Success, String::new(), String::new()).await.unwrap();
     assert_eq!(needs(&crew, None).await.len(), 2, "who has left acknowledges nothing");
 

@@ -55,6 +55,11 @@ fn a_missing_file_is_asked_for_until_it_exists_or_a_person_skips_it() {
     let mut other = parameters.clone();
     answer(&mut other, "Go on without it, please");
     assert!(check(&other).is_ok());
+    for name in ["go online.csv", "go-on.csv", "go one.csv"] {
+        let mut named = parameters.clone();
+        answer(&mut named, name);
+        assert!(check(&named).unwrap_err().starts_with(&format!("{name} is not there.")), "{name} is a file");
+    }
     answer(&mut parameters, GO_ON);
     assert_eq!(check(&parameters), Ok(()));
 }
