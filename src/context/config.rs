@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
-use crewlog_executors::crew::worktree::Repository;
+use crewlog_executors::crew::worktree::{Repository, upwards};
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
@@ -156,7 +156,7 @@ fn nearest(folder: &Path) -> Option<PathBuf> {
     let is_in_worktree =
         |above: &&Path| repository.as_ref().is_none_or(|repository| above.starts_with(&repository.worktree));
     let main = repository.as_ref().map(|repository| repository.main_worktree.as_path());
-    let folders = folder.ancestors().take_while(is_in_worktree).chain(main);
+    let folders = upwards(folder).take_while(is_in_worktree).chain(main);
     // A file of this name is meant for it, even when it cannot be read.
     folders.map(|folder| folder.join(FILE)).find(|file| file.symlink_metadata().is_ok())
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
-use crewlog_executors::crew::worktree::{FOLDER, Repository};
+use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
 use tokio::sync::OnceCell;
@@ -49,7 +49,7 @@ impl Place {
     /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
-        let existing = || folder.ancestors().map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
+        let existing = || upwards(folder).map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
         let log_folder = match &repository {
             Some(repository) => repository.main_worktree.join(FOLDER),
             None => existing().unwrap_or_else(|| folder.join(FOLDER)),
@@ -249,7 +249,7 @@ pub fn is_project_name(text: &str) -> bool {
 pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
     let file = |folder: &Path| folder.join(FOLDER).join(PROJECT);
     // Without a repository: the nearest file above, else a new one in the folder's own `.crewlog`.
-    let above = || folder.ancestors().map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
+    let above = || upwards(folder).map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
     let path = repository.map_or_else(above, |repository| repository.common_dir.join("crewlog").join(PROJECT));
     let hint = "name the project in crewlog.toml: project = \"NAME\"";
     let id = repository.map_or(Ok(()), Repository::check).and_then(|()| in_file(&path)).map_err(|error| {

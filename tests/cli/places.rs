@@ -63,6 +63,27 @@ fn without_a_repository_the_log_in_a_parent_folder_is_found() {
 }
 
 #[test]
+fn nothing_above_a_ceiling_is_looked_at() {
+    let scene = Scene::new();
+    let (plan, _) = scene.plan("Run `echo ok`");
+    let below = scene.path("a/b");
+    std::fs::create_dir_all(&below).expect("a folder can be made");
+    let real = scene.folder().canonicalize().expect("it is there");
+    let run = |ceiling: &std::path::Path, words: &[&str]| {
+        let mut command = scene.crewlog_in(&below, words);
+        Running::start(command.env("GIT_CEILING_DIRECTORIES", ceiling)).finish()
+    };
+    for above in [scene.around().canonicalize().expect("it is there"), below.canonicalize().expect("it is there")] {
+        assert!(run(&above, &["ls"]).expect(0).stdout.contains(&plan), "{}", above.display());
+    }
+    run(&real, &["ls"]).expect(1).says(&["there is no log at "]);
+    scene.write("crewlog.toml", "project = \"two words\"\n");
+    scene.git(&["init", "-q"]);
+    run(&real, &["task", "add", "Look at it", "--yes"]).expect(0);
+    assert!(below.join(".crewlog/log.db").exists(), "the log, the project and the settings are the folder's own");
+}
+
+#[test]
 fn a_log_can_be_selected_by_path_url_or_variable() {
     let scene = Scene::with_repository().with_env("CREWLOG_STORE", "named.db");
     scene.write("plan.md", "Run `echo ok`");

@@ -17,7 +17,12 @@ use tempfile::TempDir;
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Variables that would leak the outer environment into the scene.
-const OWN_VARIABLES: [&str; 11] = [
+const OWN_VARIABLES: [&str; 16] = [
+    "XDG_CONFIG_HOME",
+    "XDG_STATE_HOME",
+    "XDG_DATA_HOME",
+    "XDG_CACHE_HOME",
+    "GIT_DIR",
     "CREWLOG_STORE",
     "CREWLOG_CONFIG",
     "CREWLOG_KEY_FILE",
@@ -31,7 +36,7 @@ const OWN_VARIABLES: [&str; 11] = [
     "CLAUDECODE",
 ];
 
-/// A separate working directory, with a home next to it.
+/// A separate working directory, with a home and a folder for temporary files next to it. Nothing above is looked at.
 pub struct Scene {
     root: TempDir,
     folder: PathBuf,
@@ -44,7 +49,9 @@ impl Scene {
         let root = tempfile::tempdir().expect("a temporary folder can be made");
         let folder = root.path().join("tree");
         std::fs::create_dir_all(&folder).expect("a folder can be made");
-        std::fs::create_dir_all(root.path().join("home")).expect("a folder can be made");
+        for beside in ["home", "tmp"] {
+            std::fs::create_dir_all(root.path().join(beside)).expect("a folder can be made");
+        }
         Self { root, folder, env: Vec::new() }
     }
 
@@ -109,12 +116,21 @@ impl Scene {
     /// The program in another folder.
     pub fn crewlog_in(&self, folder: &Path, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_crewlog"));
-        command.args(words).current_dir(folder).env("HOME", self.root.path().join("home")).env("TERM", "xterm");
+        command.args(words).current_dir(folder);
+        self.isolate(&mut command);
+        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
+        command
+    }
+
+    /// Takes a process out of the surroundings of the tests: its folders are those of the scene.
+    fn isolate(&self, command: &mut Command) {
         for name in OWN_VARIABLES {
             command.env_remove(name);
         }
-        command.envs(self.env.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
-        command
+        let around = self.root.path();
+        command.env("HOME", around.join("home")).env("TMPDIR", around.join("tmp")).env("TERM", "xterm");
+        // Links in the path are resolved, as the working directory of a process is.
+        command.env("GIT_CEILING_DIRECTORIES", around.canonicalize().expect("it is there"));
     }
 
     /// Runs the program to its end.
@@ -168,7 +184,8 @@ impl Scene {
     pub fn git(&self, words: &[&str]) -> String {
         let mut git = Command::new("git");
         git.args(["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "commit.gpgsign=false"]);
-        git.args(words).current_dir(&self.folder).env("HOME", self.root.path().join("home")).stdin(Stdio::null());
+        git.args(words).current_dir(&self.folder).stdin(Stdio::null());
+        self.isolate(&mut git);
         let ran = Running::start(&mut git).finish();
         ran.expect(0).stdout
     }

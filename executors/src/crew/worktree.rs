@@ -1,5 +1,6 @@
 //! The worktree of a caller, and the names of files in leases: each file has one name, however it is written.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -104,6 +105,14 @@ pub struct Repository {
     pub common_dir: PathBuf,
 }
 
+/// A folder and those above it, the nearest first, as far up as git looks for a repository: below the folders that
+/// `GIT_CEILING_DIRECTORIES` names.
+pub fn upwards(folder: &Path) -> impl Iterator<Item = &Path> {
+    let ceilings: Vec<PathBuf> =
+        env::var_os("GIT_CEILING_DIRECTORIES").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
+    folder.ancestors().take_while(move |above| *above == folder || !ceilings.iter().any(|ceiling| ceiling == above))
+}
+
 impl Repository {
     /// Checks that git's folder is there: a worktree of a repository that was moved away names one that is not.
     ///
@@ -123,7 +132,7 @@ impl Repository {
     pub fn around(folder: &Path) -> Option<Self> {
         // The log's own folder only looks like a repository.
         let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
-        let worktree = folder.ancestors().find(is_worktree)?.to_owned();
+        let worktree = upwards(folder).find(is_worktree)?.to_owned();
         let dot_git = worktree.join(".git");
         let git_dir = match dot_git.is_dir() {
             true => dot_git,
