@@ -2,9 +2,9 @@
 // origin that the suite forges stays as it is.
 import http from 'node:http';
 
-const [port, target, token] = process.argv.slice(2);
-const own = (name) => name === `localhost:${port}` || name === `127.0.0.1:${port}`;
-http.createServer((request, response) => {
+const [target, token] = process.argv.slice(2);
+const own = (name) => name === `localhost:${server.address().port}` || name === `127.0.0.1:${server.address().port}`;
+const server = http.createServer((request, response) => {
   const headers = { ...request.headers, authorization: `Bearer ${token}` };
   if (own(headers.host)) headers.host = `127.0.0.1:${target}`;
   if (headers.origin && own(headers.origin.replace('http://', ''))) headers.origin = `http://127.0.0.1:${target}`;
@@ -15,4 +15,4 @@ http.createServer((request, response) => {
   });
   forward.on('error', () => response.writeHead(502).end());
   request.pipe(forward);
-}).listen(+port, '127.0.0.1');
+}).listen(0, '127.0.0.1', () => console.log(`http://localhost:${server.address().port}`));
