@@ -55,6 +55,18 @@ fn an_allowed_edit_is_silent_and_takes_a_lease() {
 }
 
 #[test]
+fn an_edit_under_an_own_shared_lease_takes_one_of_its_own() {
+    let rig = Rig::new();
+    rig.shares("ann", "src/a.txt");
+    assert_eq!(rig.edits("ann", "claude", "src/a.txt"), "");
+    assert_eq!(rig.leases(), ["ann src/a.txt", "ann src/a.txt"]);
+    let rig = Rig::new();
+    rig.shares("ann", "src/a.txt");
+    rig.shares("bob", "src/a.txt");
+    assert!(refused(&rig.edits("ann", "claude", "src/a.txt")).contains("src/a.txt is leased by bob"));
+}
+
+#[test]
 fn recorded_inputs_of_the_hosts_are_answered() {
     let rig = Rig::new();
     for host in ["claude", "codex", "gemini"] {
@@ -547,9 +559,11 @@ fn a_change_that_no_hook_saw_is_recorded_without_a_culprit() {
 
 #[test]
 fn secrets_of_hooks_and_commands_are_redacted_before_they_are_appended() {
-    let rig = Rig(Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2"));
+    // A short value occurs in any text, so it is no secret.
+    let scene = Scene::with_repository().with_env("DEPLOY_TOKEN", "hunter2hunter2").with_env("INITIAL", "a");
+    let rig = Rig(scene);
     rig.0.run(&["init"]).expect(0);
-    rig.0.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\"]\n");
+    rig.0.write("crewlog.toml", "[secrets]\npatterns = [\"sk-[a-z0-9]+\"]\nenv = [\"DEPLOY_TOKEN\", \"INITIAL\"]\n");
     let secret = "sk-abc1 hunter2hunter2";
     let prompt = with(claude(rig.0.folder(), "UserPromptSubmit"), json!({ "prompt": secret }));
     let content = json!({ "file_path": "a.txt", "content": secret });
@@ -560,6 +574,11 @@ fn secrets_of_hooks_and_commands_are_redacted_before_they_are_appended() {
     rig.0.run(&["send", "ann", "--subject", secret, "--body", secret]).expect(0);
     let (plan, ran) = rig.0.plan(&format!("# About {secret}\n\n- Run `printf '%s' \"$DEPLOY_TOKEN\"`\n"));
     ran.expect(0);
+    // The metadata of events has the commands that people gave.
+    rig.0.run(&["task", "add", secret, "--reason", secret]).expect(0);
+    rig.0.run(&["plan", "set", "backlog", "retries=1", "--reason", secret]).expect(0);
+    rig.0.run(&["task", "edit", "backlog/1", &format!("note={secret}"), "--reason", secret]).expect(0);
+    rig.0.run(&["cancel", "backlog/1", "--reason", secret]).expect(0);
     assert_eq!(rig.0.events_of_type("MessageSent")[0]["message"]["body"], "[redacted] [redacted]");
     assert_eq!(rig.0.show(&plan)["tasks"][0]["result"], "[redacted]");
     let log = rig.0.run(&["export"]).expect(0).stdout;

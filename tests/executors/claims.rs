@@ -3,11 +3,11 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
-use crewlog_executors::liveness::LivenessLock;
+use crewlog_executors::liveness::{Life, LivenessLock};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
@@ -297,8 +297,28 @@ fn a_worker_is_dead_only_once_all_its_processes_are_gone() {
     drop(one);
     assert!(!other.is_dead(&gone), "a child of it lives");
     drop(supervisor);
+    let elsewhere = Executor { host: format!("not-{}", gone.host), ..gone.clone() };
+    assert_eq!(other.locks().life(&elsewhere), Life::Unknown, "its lock is of another host's folder of the same id");
     assert!(other.is_dead(&gone));
     assert!(other.is_dead(&gone), "and stays so");
+}
+
+#[test]
+fn the_file_of_a_dead_worker_goes_after_an_hour_and_a_younger_one_may_be_about_to_be_locked() {
+    let folder = tempfile::tempdir().unwrap();
+    let aged = |name: &str, minutes: u64| {
+        let path = folder.path().join(name);
+        let made = SystemTime::now() - Duration::from_secs(60 * minutes);
+        File::create(&path).unwrap().set_modified(made).unwrap();
+        path
+    };
+    let (young, old, leader) = (aged("a.lock", 58), aged("b.lock", 62), aged("c.leader", 62));
+    let held = aged("d.lock", 62);
+    let holder = File::open(&held).unwrap();
+    holder.lock_shared().unwrap();
+    LivenessLock::begin(folder.path()).unwrap();
+    let left = [&young, &old, &leader, &held].map(|path| path.exists());
+    assert_eq!(left, [true, false, true, true]);
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Permissions: tokens with scopes, hosts and origins, TLS and proxies.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
+
 use reqwest::Method;
 use serde_json::json;
 
@@ -41,10 +44,43 @@ async fn a_token_does_what_its_scopes_say_until_it_is_revoked() {
     assert_eq!(by.len(), 2);
 }
 
+/// The statuses of many requests that a caller sends at once.
+fn statuses_of_many(api: &Api, n: usize) -> Vec<String> {
+    let host = api.url("").replace("http://", "");
+    let mut connection = TcpStream::connect(&host).unwrap();
+    let request = format!("GET /api/nothing HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n", api.token());
+    let mut sender = connection.try_clone().unwrap();
+    let sending = std::thread::spawn(move || {
+        for _ in 1..n {
+            write!(sender, "{request}\r\n").unwrap();
+        }
+        write!(sender, "{request}connection: close\r\n\r\n").unwrap();
+    });
+    let mut answers = String::new();
+    connection.read_to_string(&mut answers).unwrap();
+    sending.join().unwrap();
+    answers.lines().filter_map(|line| Some(line.strip_prefix("HTTP/1.1 ")?[..3].to_owned())).collect()
+}
+
+#[tokio::test]
+async fn a_caller_that_asks_too_often_is_refused_for_a_second_and_no_other() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]).expect(0);
+    let api = Api::start(&scene);
+    let other = token(&scene, "other", "read");
+    let statuses = statuses_of_many(&api, 4_000);
+    let n = |status: &str| statuses.iter().filter(|found| *found == status).count();
+    assert_eq!(n("404") + n("429"), 4_000);
+    assert!(n("404") >= 500 && n("429") >= 500, "{} of 4,000 were answered", n("404"));
+    let by_other = api.bare(Method::GET, "/api/plans").bearer_auth(&other).send().await.unwrap();
+    assert_eq!(by_other.status(), 200);
+    while api.get("/api/plans").await.status() == 429 {}
+}
+
 #[tokio::test]
 async fn another_host_or_the_page_of_another_server_is_refused() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     let api = Api::start(&scene);
     let cookie = api.cookie().await;
     let send = async |name: &str, value: &str| {
@@ -63,7 +99,7 @@ async fn another_host_or_the_page_of_another_server_is_refused() {
 #[tokio::test]
 async fn an_address_that_others_reach_needs_tls_or_a_proxy() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     let refused = scene.run(&["serve", "--listen", "0.0.0.0:0"]).expect(1);
     refused.says(&["loopback", "[serve]"]);
 
@@ -85,7 +121,7 @@ async fn an_address_that_others_reach_needs_tls_or_a_proxy() {
 #[tokio::test]
 async fn a_certificate_makes_everything_go_over_tls() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     scene.write("crewlog.toml", "[serve]\ncertificate = \"missing.pem\"\nkey = \"missing.pem\"\n");
     scene.run(&["serve", "--listen", "127.0.0.1:0"]).expect(1).says(&["missing.pem"]);
     scene.write("crewlog.toml", "[serve]\ncertificate = \"missing.pem\"\n");
@@ -116,7 +152,7 @@ async fn a_certificate_makes_everything_go_over_tls() {
 #[test]
 fn tokens_that_change_at_the_same_time_are_all_as_they_were_made() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     for round in 0..5 {
         let gone = format!("gone-{round}");
         token(&scene, &gone, "read");

@@ -112,7 +112,7 @@ pub fn token(scene: &Scene, name: &str, scopes: &str) -> String {
 #[tokio::test]
 async fn each_documented_view_answers() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     let made = scene.run(&["task", "add", "Look at it", "--new", "-o", "json"]).expect(0).json();
     let plan = made["plan"].as_str().expect("it says which plan");
     let (task, fork) = (format!("{plan}/1"), scene.run(&["fork", plan]).expect(0).stdout);

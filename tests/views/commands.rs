@@ -117,7 +117,7 @@ async fn no_file_of_the_server_is_read_for_a_command() {
 #[tokio::test]
 async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let scene = Scene::with_repository();
-    scene.run(&["init"]);
+    scene.run(&["init"]).expect(0);
     let api = Api::start(&scene);
     let text = json!({ "text": "# Build\n1. Run `make all`\n" });
     let (status, problem) = api.command("run", &text).await;

@@ -107,12 +107,21 @@ impl Rig {
 
     /// An agent reserves files.
     pub fn reserves(&self, agent: &str, target: &str, reason: &str) {
+        self.reserves_as(agent, target, reason, true);
+    }
+
+    /// An agent reserves files for reading.
+    pub fn shares(&self, agent: &str, target: &str) {
+        self.reserves_as(agent, target, "", false);
+    }
+
+    fn reserves_as(&self, agent: &str, target: &str, reason: &str, is_exclusive: bool) {
         self.with_crew(async |crew, worktree| {
             let joined = join(crew, agent, worktree).await;
             let request = Request {
                 holder: joined.caller.holder(),
                 targets: vec![Target::written(target).unwrap()],
-                is_exclusive: true,
+                is_exclusive,
                 ttl: Duration::from_secs(3_600),
                 reason: reason.to_owned(),
                 task: None,
