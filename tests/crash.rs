@@ -98,8 +98,7 @@ fn another_process_takes_over_conflicts_and_statistics_from_a_killed_worker() {
     let mut other = scene.start(&["work"]);
     other.stderr.until("open now");
     gates.iter_mut().for_each(Gate::wait);
-    first.signal(Signal::KILL);
-    first.finish();
+    first.killed();
     // The commands died with their worker, and the other asks whether they did their work.
     other.stderr.until("ASK");
     other.stderr.until("ASK");

@@ -1,7 +1,5 @@
 //! Agents as the program meets them: configured in `crewlog.toml`, shown before they run, asking, failing, lost.
 
-use rustix::process::Signal;
-
 use super::scene::{Gate, Scene, named_pipe};
 
 /// A script that acts as an agent, made of these lines of shell; its prompt is in `$told`.
@@ -108,8 +106,7 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
-    worker.signal(Signal::KILL);
-    worker.finish();
+    worker.killed();
     gate.wait_until_free();
     let ran = scene.run(&["work", "--until-idle"]).expect(5);
     ran.says(&["It is unknown whether task 1 did its work", &format!("crewlog answer {plan}/q1")]);
@@ -130,8 +127,7 @@ fn a_task_cancelled_after_its_holder_died_has_no_holder() {
     let plan = scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).stdout.trim().to_owned();
     let worker = scene.start(&["work"]);
     gate.wait();
-    worker.signal(Signal::KILL);
-    worker.finish();
+    worker.killed();
     assert_eq!(scene.show(&plan)["status"], "interrupted");
     scene.run(&["cancel", &format!("{plan}/1")]).expect(0);
     assert_eq!(scene.show(&plan)["status"], "waiting_for_you", "only the question is open");
@@ -148,8 +144,7 @@ fn a_person_takes_over_from_a_dead_worker_in_one_append() {
     let worker = scene.start(&["work"]);
     gate.wait();
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(9).says(&["the task is claimed by painter@"]);
-    worker.signal(Signal::KILL);
-    worker.finish();
+    worker.killed();
     gate.wait_until_free();
     // Its supervisor outlives the command for a moment.
     let mut tries = std::iter::repeat_with(|| scene.run(&["task", "done", &format!("{plan}/1"), "by hand"])).take(100);
@@ -184,7 +179,6 @@ fn assignees_are_shown_by_name() {
     {
         assert!(shown.contains(part), "{part:?} is not in:\n{shown}");
     }
-    worker.signal(Signal::KILL);
-    worker.finish();
+    worker.killed();
     gate.wait_until_free();
 }

@@ -296,7 +296,7 @@ fn an_impossible_import_is_refused_and_leaves_the_log_unchanged_byte_for_byte() 
 fn importing_another_log_or_a_fork_exits_with_9_and_a_plan_export_is_refused() {
     let (here, there) = (Scene::new(), Scene::new());
     let (export, plan) = lived(&here);
-    there.plan("Run `true`");
+    there.plan("Run `true`").1.expect(0);
     let before = tables(&there);
     let n_events = format!("with {} events", there.events().len());
     import(&there, &export).expect(9).says(&["this is log ", &n_events, "a new log"]);
@@ -305,7 +305,7 @@ fn importing_another_log_or_a_fork_exits_with_9_and_a_plan_export_is_refused() {
     let forked = export.replacen("Which colour", "What colour", 1);
     import(&here, &forked).expect(9).says(&["line 2: ", "differ at position 1, in data"]);
     assert!(tables(&here) == before);
-    here.plan("Run `true`");
+    here.plan("Run `true`").1.expect(0);
     let first = here.run(&["export", &plan]).expect(0).stdout;
     let export = here.run(&["export"]).expect(0).stdout;
     let (cut_off, _last) = export.trim_end().rsplit_once('\n').expect("it has lines");

@@ -196,7 +196,7 @@ fn what_users_of_git_gh_and_kubectl_type_is_understood() {
 fn events_are_limited_to_the_last_ones() {
     let scene = Scene::new();
     let (plan, _) = scene.plan("1. Run `echo one`\n2. Run `echo two`\n");
-    scene.plan("1. Run `echo three`\n");
+    scene.plan("1. Run `echo three`\n").1.expect(0);
     let lines = |words: &[&str]| {
         let ran = scene.run(&[&["events", "-o", "jsonl"], words].concat());
         ran.stdout.lines().map(str::to_owned).collect::<Vec<_>>()
@@ -268,7 +268,7 @@ fn a_port_alone_is_an_address_to_serve_on() {
     let mut serving = scene.start(&["serve", "--port", "0"]);
     serving.stdout.until("http://127.0.0.1:");
     serving.signal(rustix::process::Signal::TERM);
-    serving.finish();
+    serving.finish().expect(0);
     for (listen, says) in [("localhost:8080", "write 127.0.0.1:8080"), ("here", "write 127.0.0.1:7777")] {
         scene.run(&["serve", "--listen", listen]).expect(2).says(&[says]);
     }

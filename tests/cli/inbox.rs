@@ -117,7 +117,7 @@ async fn each_item_of_the_inbox_is_settled_by_its_command() {
         assert_eq!(items(&scene, &[]).len(), found.len() - n_settled);
         let command = item["commands"][0].as_str().expect("text").replace("\"...\"", "blue");
         let words: Vec<_> = command.split(' ').skip(1).collect();
-        scene.run(&[&words[..], &["--quiet"]].concat());
+        scene.run(&[&words[..], &["--quiet"]].concat()).expect(0);
     }
     assert_eq!(items(&scene, &[]), Vec::<Value>::new());
     assert_eq!(items(&scene, &["--at", &before]).len(), found.len(), "it can be seen as it was");

@@ -149,7 +149,7 @@ fn a_read_only_log_is_reported_as_such() {
     use std::os::unix::fs::{PermissionsExt, chown};
     let scene = Scene::new();
     scene.write("plan.md", "Run `touch ran`");
-    scene.plan("Run `echo ok`");
+    scene.plan("Run `echo ok`").1.expect(0);
     let log = scene.path(".crewlog");
     // The superuser may write anywhere, so another user runs it.
     let (is_superuser, program) = (rustix::process::geteuid().is_root(), scene.around().join("crewlog"));

@@ -110,7 +110,8 @@ fn concurrent_processes_at_first_use_agree_on_one_project() {
         running.into_iter().for_each(|running| drop::<Ran>(running.finish().expect(0)));
         let projects = logs.iter().map(|log| project_of(&scene, log, "backlog")).collect::<Vec<_>>();
         assert!(is_uuid(&projects[0]) && projects.iter().all(|project| *project == projects[0]), "{projects:?}");
-        let files = [".git/crewlog/project", ".crewlog/project"].map(|file| scene.read_if_any(file).unwrap_or_default());
+        let files =
+            [".git/crewlog/project", ".crewlog/project"].map(|file| scene.read_if_any(file).unwrap_or_default());
         assert_eq!(files.concat(), projects[0]);
     }
 }

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -320,6 +321,14 @@ impl Running {
     pub fn kill(&self) {
         let killed = rustix::process::kill_process(self.pid, Signal::KILL);
         assert!(matches!(killed, Ok(()) | Err(rustix::io::Errno::SRCH)), "{killed:?}");
+    }
+
+    /// Kills it and waits for its end, which nothing else has brought about.
+    #[track_caller]
+    pub fn killed(self) {
+        self.signal(Signal::KILL);
+        let ran = self.finish();
+        assert_eq!(ran.status.signal(), Some(Signal::KILL.as_raw()), "{}\n{}", ran.stdout, ran.stderr);
     }
 
     /// Waits for its end.

@@ -47,18 +47,18 @@ async fn a_token_does_what_its_scopes_say_until_it_is_revoked() {
 /// The statuses of many requests that a caller sends at once.
 fn statuses_of_many(api: &Api, n: usize) -> Vec<String> {
     let host = api.url("").replace("http://", "");
-    let mut connection = TcpStream::connect(&host).unwrap();
+    let mut connection = TcpStream::connect(&host).expect("the server listens");
     let request = format!("GET /api/nothing HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n", api.token());
-    let mut sender = connection.try_clone().unwrap();
+    let mut sender = connection.try_clone().expect("a descriptor");
     let sending = std::thread::spawn(move || {
         for _ in 1..n {
-            write!(sender, "{request}\r\n").unwrap();
+            write!(sender, "{request}\r\n").expect("it reads");
         }
-        write!(sender, "{request}connection: close\r\n\r\n").unwrap();
+        write!(sender, "{request}connection: close\r\n\r\n").expect("it reads");
     });
     let mut answers = String::new();
-    connection.read_to_string(&mut answers).unwrap();
-    sending.join().unwrap();
+    connection.read_to_string(&mut answers).expect("answers");
+    sending.join().expect("all are sent");
     answers.lines().filter_map(|line| Some(line.strip_prefix("HTTP/1.1 ")?[..3].to_owned())).collect()
 }
 

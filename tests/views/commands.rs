@@ -188,8 +188,8 @@ fn hang_up(api: &Api, key: &str, fields: &Value) {
     let (host, body) = (api.url("").replace("http://", ""), fields.to_string());
     let head = format!("POST /api/commands/task-add HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}", api.token());
     let head = format!("{head}\r\ncontent-type: application/json\r\nidempotency-key: {key}");
-    let mut connection = TcpStream::connect(&host).unwrap();
-    write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+    let mut connection = TcpStream::connect(&host).expect("the server listens");
+    write!(connection, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).expect("it reads");
 }
 
 #[tokio::test]

@@ -55,14 +55,13 @@ fn a_killed_program_frees_its_files() {
         let mut ann = program(&rig, "{edit} && echo leased && kill -STOP $$", &inputs);
         ann.stdout.until("leased");
         assert!(refused(&rig.edits("bob", "codex", "a.txt")).contains("a.txt is leased by ann"));
-        ann.signal(Signal::KILL);
-        ann.finish();
+        ann.killed();
         assert_eq!(rig.edits("bob", "codex", "a.txt"), "");
         assert_eq!(rig.leases(), ["bob a.txt"]);
         assert_eq!(rig.0.events_of_type("AgentLost")[0]["is_dead"], true);
         if let Some(resident) = resident {
             resident.signal(Signal::INT);
-            resident.finish();
+            resident.finish().expect(0);
         }
     }
 }
@@ -86,8 +85,7 @@ fn a_session_that_goes_on_elsewhere_is_not_dead() {
         let mut resumed = program(&rig, &format!("{{{resumed}}} && echo resumed && kill -STOP $$"), &inputs);
         resumed.stdout.until("resumed");
         assert!(refused(&rig.edits("bob", "codex", "a.txt")).contains("a.txt is leased by ann"));
-        resumed.signal(Signal::KILL);
-        resumed.finish();
+        resumed.killed();
         assert_eq!(rig.edits("bob", "codex", "a.txt"), "");
     }
 }
@@ -146,8 +144,7 @@ fn a_superseded_program_commits_no_file_of_the_newer_one() {
         || Running::start(rig.command(rig.0.folder(), &["hook", "pre-commit"]).env("AGENT_ID", "ann")).finish();
     let second = superseded(&rig);
     commit().expect(1).says(&["b.txt is leased by ann"]);
-    second.signal(Signal::KILL);
-    second.finish();
+    second.killed();
     commit().expect(0);
 }
 
