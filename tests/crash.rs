@@ -243,7 +243,7 @@ mod sweep {
     use super::*;
     use crate::cli::scene::{Ran, Running};
     use crate::cli::server::on_server;
-    use crate::log::cluster::Database;
+    use crewlog_stage::cluster::Database;
 
     const TEXT: &str = "\
 # Sweep

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::scene::{Running, Scene};
-use crate::log::cluster::Database;
+use crewlog_stage::cluster::Database;
 
 /// A scene whose log is on the server.
 pub fn on_server(database: &Database) -> Scene {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::scene::{Gate, Ran, Running, Scene, named_pipe};
 use super::server::on_server;
-use crate::log::cluster::Database;
+use crewlog_stage::cluster::Database;
 
 /// A plan without a worker, and its file.
 pub struct Kept {

@@ -14,8 +14,8 @@ use crewlog_planner::view::PlanView;
 use super::hosts::{catch_up, log_of};
 use super::recorded::{Scripted, append_again, appends, everything, rich_log};
 use super::snapshots::drop_snapshots;
-use crate::log::backends::logs;
-use crate::log::counting::counted;
+use crewlog_stage::backends::logs;
+use crewlog_stage::counting::counted;
 
 /// A log with many events that these readers ignore: an ended plan, and an open one.
 async fn lengthen(store: &EventStore, n_events: usize) {

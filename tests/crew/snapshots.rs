@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hosts::{by_one_host, catch_up, log_of, said};
 use super::recorded::{append_again, appends, rich_log};
-use crate::log::counting::counted;
+use crewlog_stage::counting::counted;
 
 /// The same process, with a snapshot as often as possible.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use futures::TryStreamExt;
 use tokio::sync::watch;
 
 use super::rig::{PLAN, Rig, step, supervisor};
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 /// A plan of three consecutive tasks, completed by an agent that prints its prompt.
 async fn ran(store: EventStore) -> Rig {

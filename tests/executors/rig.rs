@@ -26,7 +26,7 @@ use tempfile::TempDir;
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 
-use crate::log::cluster::Database;
+use crewlog_stage::cluster::Database;
 
 pub const PLAN: &str = "p";
 

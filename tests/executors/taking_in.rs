@@ -12,7 +12,7 @@ use crewlog_planner::plan::TaskId;
 use crewlog_planner::verify::{Decided, Verifier};
 
 use super::rig::{PLAN, Rig, step, tags};
-use crate::log::counting::counted;
+use crewlog_stage::counting::counted;
 
 /// Reports as a person that the first attempt of a task is done.
 async fn done(rig: &Rig, task: u64) {

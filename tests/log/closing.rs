@@ -5,7 +5,7 @@
 use crewlog_mq::{Error, EventStore, Query};
 use futures::future::{join, join_all};
 
-use super::cluster::{Database, execute};
+use crewlog_stage::cluster::{Database, execute};
 use super::{Fact, Place, check_history, everything, in_time, noting};
 
 const N_APPENDS: i64 = 100;

@@ -2,7 +2,7 @@
 
 use crewlog_mq::conformance::{BLOCKS, check_block};
 
-use super::backends::rigs;
+use crewlog_stage::backends::rigs;
 use super::in_time;
 
 /// One, unless the environment asks for more: then each block runs with the seeds from 1 to this.

@@ -8,7 +8,7 @@ use crewlog_mq::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::counting::{counted, with_intruder};
+use crewlog_stage::counting::{counted, with_intruder};
 use super::{everything, in_time, logs, noting};
 
 /// The seats of a course, and the maximum courses of a student.

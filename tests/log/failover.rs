@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::child::{Chance, n_rounds};
-use super::cluster::{Cluster, Relay};
+use crewlog_stage::cluster::{Cluster, Relay};
 use super::{check_history, everything, in_time, went_back};
 
 const N_STORES: u64 = 4;

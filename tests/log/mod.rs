@@ -1,16 +1,13 @@
 //! The contract of the event store, on every backend, in one process and in several.
 
 mod append;
-pub(crate) mod backends;
 mod broken;
 mod check;
 mod child;
 mod closing;
-pub(crate) mod cluster;
 mod concurrency;
 mod conformance;
 mod content;
-pub(crate) mod counting;
 mod deciders;
 mod failover;
 mod file;
@@ -42,7 +39,7 @@ mod versions;
 mod wakes;
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crewlog_mq::{
@@ -51,7 +48,8 @@ use crewlog_mq::{
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use backends::logs;
+use crewlog_stage::backends::logs;
+use crewlog_stage::text;
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fact {
@@ -111,10 +109,6 @@ impl Place {
         lock.lock().expect("the lock is granted");
         lock
     }
-}
-
-fn text(path: &Path) -> String {
-    path.to_str().expect("the path is UTF-8").to_owned()
 }
 
 /// Every event of a log.

@@ -14,7 +14,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::backends::rigs;
+use crewlog_stage::backends::rigs;
 use super::{check_history, everything};
 
 /// An operation on a log.

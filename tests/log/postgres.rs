@@ -12,7 +12,7 @@ use futures::{Stream, StreamExt};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
-use super::cluster::{Database, execute, server};
+use crewlog_stage::cluster::{Database, execute, server};
 use super::{check_history, everything, in_time, note, notes, noting};
 
 #[tokio::test]

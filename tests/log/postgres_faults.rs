@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::cluster::{Cluster, Database, execute, server};
+use crewlog_stage::cluster::{Cluster, Database, execute, server};
 use super::{check_history, everything, in_time, note, noting};
 
 /// Appends until stopped, each event until it is acknowledged. Returns the acknowledged positions.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
 use super::child::{self, Other, body};
-use super::cluster::{Database, execute};
+use crewlog_stage::cluster::{Database, execute};
 use super::{Place, check_history, everything, in_time, noting, went_back};
 
 /// A log with copies of earlier states.

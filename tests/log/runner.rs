@@ -9,7 +9,7 @@ use crewlog_mq::{
 };
 use futures::FutureExt;
 
-use super::counting::counted;
+use crewlog_stage::counting::counted;
 use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
 
 /// Sums the noted numbers, up to a maximum, until it is closed.

@@ -12,7 +12,7 @@ use proptest::test_runner::{Config, TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::counting::counted;
+use crewlog_stage::counting::counted;
 use super::{Fact, Place, logs, note, notes};
 
 /// The number of notes of each number, until closed.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Append, CellChange, Clock, EventStore, Options, Query, Range, Timestamp};
 
-use super::cluster::Database;
+use crewlog_stage::cluster::Database;
 use super::{Place, check_history, everything, noting};
 
 const SECOND: i64 = 1_000_000;

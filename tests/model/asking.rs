@@ -14,7 +14,7 @@ use crewlog_planner::verify::{Decided, Verifier};
 use tokio::time::Instant;
 
 use super::rig::{Scripted, parameters, question, reply};
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 type Replies = Vec<Result<Reply, ModelError>>;
 

@@ -1,11 +1,12 @@
-//! The pure planner, seen from outside: commands in, events out. These tests use no processes, and only
-//! `recorded` uses a log, to show that it can be replayed.
+//! The pure planner, seen from outside: commands in, events out. These tests use neither a log nor
+//! processes.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod amending;
 mod budgets;
 mod changing;
+mod claims;
 mod clarifying;
 mod compaction;
 mod compensation;
@@ -22,12 +23,10 @@ mod progress;
 mod prompts;
 mod questions;
 mod random;
-mod recorded;
 mod rendered;
 mod rules;
 mod run;
 mod simulation;
-mod states;
 mod timing;
 mod transcript;
 mod turns;

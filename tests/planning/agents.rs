@@ -15,7 +15,7 @@ use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::SEALED;
 use futures::future::{BoxFuture, join_all};
 
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 const WORDS: &str = "# Log in\n\n1. Look for where users are kept\n2. Implement the form in `src/form.rs`\n\
                      3. Run `cargo test`\n";

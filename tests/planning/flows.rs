@@ -20,7 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, rest, soon, step, supervisor};
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 /// A task with a sub-plan.
 pub(super) fn left_to(id: u64, text: &str, agent: Option<AgentType>) -> TaskPlan {

@@ -1,11 +1,20 @@
-//! Plans of agents: their forms and tools, their requests, and sub-plans.
+//! Plans on a log: what they record, their states and forks; plans of agents, their tools and requests, and sub-plans.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod agents;
+#[path = "../planner/claims.rs"]
+#[expect(dead_code, reason = "some of it is for the pure tests")]
+mod claims;
 mod flows;
+mod forks;
 mod nested;
 mod nesting;
 mod plans;
 mod proposing;
+#[path = "../planner/random.rs"]
+#[expect(dead_code, reason = "some of it is for the pure tests")]
+mod random;
+mod recorded;
+mod states;
 mod tools;

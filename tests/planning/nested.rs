@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 
 use super::flows::{Crew, child_end, ended, left_to, plan_of, until};
 use crate::executors::rig::{PLAN, Rig, blocking, first_line, soon, step};
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 /// An agent that always reports a usage of 400 tokens.
 const USES_400: &str = "echo well; echo 'USAGE: {\"input_tokens\": 300, \"output_tokens\": 100, \"cost\": 0.01}'";

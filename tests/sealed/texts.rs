@@ -23,7 +23,7 @@ use super::{
     whole_plan,
 };
 use crate::executors::rig::soon;
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sealed_texts_are_read_back_as_written_and_never_appear_in_the_log() {

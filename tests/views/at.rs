@@ -10,7 +10,7 @@ use super::Api;
 use crate::cli::demo;
 use crate::cli::scene::Scene;
 use crate::cli::server::on_server;
-use crate::log::cluster::Database;
+use crewlog_stage::cluster::Database;
 
 const N_POSITIONS: i64 = 200;
 /// The end of the recorded day: the server appends more.

@@ -15,7 +15,7 @@ use futures::{FutureExt, TryFutureExt};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use super::cluster::Database;
+use crate::cluster::Database;
 
 /// All backends available on this machine.
 pub fn rigs() -> Vec<Rig> {
@@ -61,7 +61,7 @@ fn sqlite() -> Rig {
 }
 
 async fn open_file(folder: Arc<TempDir>, log: String, options: Options) -> Result<EventStore> {
-    EventStore::open_with(&super::text(&folder.path().join(log)), options).await
+    EventStore::open_with(&crate::text(&folder.path().join(log)), options).await
 }
 
 /// A file opened by two stores: operations alternate between them.

@@ -1,4 +1,4 @@
-//! The tests of crewlog: one binary, each module one subject.
+//! The tests of the program and its executors: each module one subject.
 
 mod browser;
 mod cli;
@@ -7,9 +7,7 @@ mod crew;
 mod documents;
 mod executors;
 mod house_rules;
-mod log;
 mod model;
-mod planner;
 mod planning;
 #[cfg(feature = "sealing")]
 mod sealed;

@@ -147,7 +147,7 @@ impl Cluster {
 
     /// `start`, `stop` or `restart`, immediately.
     pub fn go(&self, order: &str) {
-        let folder = super::text(self.folder.path());
+        let folder = crate::text(self.folder.path());
         let options =
             format!("-p {} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off", self.port);
         let (data, log) = (self.data(), format!("{folder}/log"));
@@ -162,7 +162,7 @@ impl Cluster {
     }
 
     fn data(&self) -> String {
-        super::text(&self.folder.path().join("data"))
+        crate::text(&self.folder.path().join("data"))
     }
 
     fn run(&self, program: &str, arguments: &[&str]) {

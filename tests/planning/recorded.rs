@@ -22,9 +22,9 @@ use crewlog_planner::verify::Verifier;
 use proptest::prelude::*;
 use serde_json::json;
 
-use super::laws::{at, claim_acts};
+use super::claims::{at, claim_acts};
 use super::random::{acts, drafts};
-use crate::log::backends::logs;
+use crewlog_stage::backends::logs;
 
 const PLAN: &str = "p";
 

@@ -12,7 +12,7 @@ use futures::future::BoxFuture;
 
 /// The numbers of events read, of reads, and of appends.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Counts {
+pub struct Counts {
     n_reads: Arc<AtomicUsize>,
     n_events: Arc<AtomicUsize>,
     n_appends: Arc<AtomicUsize>,
@@ -20,17 +20,17 @@ pub(crate) struct Counts {
 
 impl Counts {
     /// Events read since the last call.
-    pub(crate) fn take_events(&self) -> usize {
+    pub fn take_events(&self) -> usize {
         self.n_events.swap(0, Ordering::Relaxed)
     }
 
     /// Reads since the last call.
-    pub(crate) fn take_reads(&self) -> usize {
+    pub fn take_reads(&self) -> usize {
         self.n_reads.swap(0, Ordering::Relaxed)
     }
 
     /// Appends since the last call.
-    pub(crate) fn take_appends(&self) -> usize {
+    pub fn take_appends(&self) -> usize {
         self.n_appends.swap(0, Ordering::Relaxed)
     }
 }
@@ -43,12 +43,12 @@ struct Counting {
 }
 
 /// The same log, counted.
-pub(crate) fn counted(below: &EventStore) -> (EventStore, Counts) {
+pub fn counted(below: &EventStore) -> (EventStore, Counts) {
     with_intruder(below, None)
 }
 
 /// The same log, counted; another writer appends this right before the first append.
-pub(crate) fn with_intruder(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
+pub fn with_intruder(below: &EventStore, intruder: Option<Append>) -> (EventStore, Counts) {
     let counts = Counts::default();
     let (below, intruder) = (below.clone(), intruder.into());
     (EventStore::on(Counting { below, counts: counts.clone(), intruder }), counts)

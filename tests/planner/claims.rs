@@ -1,0 +1,68 @@
+//! Random commands to the claim of a task.
+
+use crewlog_mq::Timestamp;
+use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskLease, TaskProgress};
+use crewlog_planner::event::{FailureClass, Usage};
+use proptest::prelude::*;
+
+pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
+    let executor = (0..3_u8).prop_map(|n| Executor { name: "shell".into(), host: "h".into(), worker: n.to_string() });
+    let shift = || prop_oneof![6 => Just(0_u64), 1 => Just(1)];
+    let now = Timestamp(0);
+    let command = prop_oneof![
+        4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()), any::<bool>()).prop_map(
+            move |(attempt, executor, dead_epoch, starts)| TaskCommand::Claim { attempt, executor, now, dead_epoch, starts }
+        ),
+        3 => (1..4_u32, executor.clone())
+            .prop_map(move |(attempt, executor)| TaskCommand::ClaimForAgent { attempt, executor, now }),
+        1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
+        1 => Just(TaskCommand::Unpark { by: "ada".into() }),
+        2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
+        2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
+        3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
+        1 => (1..4_u32, executor, endings())
+            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
+        1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt, now }),
+        1 => (shift(), any::<bool>()).prop_map(move |(epoch, is_dead)| TaskCommand::FireTimer { epoch, now, is_dead }),
+    ];
+    (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
+}
+
+pub fn used(n: u64) -> Usage {
+    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n, estimated_tokens: n % 7 }
+}
+
+fn endings() -> impl Strategy<Value = Ending> {
+    let text = || "t".to_owned();
+    prop_oneof![
+        Just(Ending::Completed { result: text(), run: None }),
+        Just(Ending::Failed { error: text(), class: FailureClass::Task, run: None }),
+        Just(Ending::Asked { question: text(), default: None }),
+        Just(Ending::Stopped { reason: text() }),
+        Just(Ending::Released { reason: text() }),
+    ]
+}
+
+pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskCommand {
+    let of = |shift: u64| claim.epoch.wrapping_sub(shift);
+    match command {
+        TaskCommand::Claim { attempt, executor, dead_epoch, starts, .. } => {
+            TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of), starts }
+        }
+        TaskCommand::ClaimForAgent { attempt, executor, .. } => TaskCommand::ClaimForAgent { attempt, executor, now },
+        TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
+        TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
+        TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },
+        TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
+        TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
+        TaskCommand::Report { attempt, executor, ending, .. } => {
+            TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
+        }
+        TaskCommand::Withdraw { attempt, .. } => TaskCommand::Withdraw { attempt, now },
+        TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
+    }
+}
+
+pub fn progress(text: &str) -> TaskProgress {
+    TaskProgress { step: Some(text.into()), next_step: None, note: Some(text.into()) }
+}

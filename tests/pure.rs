@@ -1,0 +1,3 @@
+//! The tests of the planner, which start no process and use no log.
+
+mod planner;

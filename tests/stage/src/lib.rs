@@ -1,0 +1,14 @@
+//! Logs for tests: a new one on every backend, servers that can be stopped, and reads that are counted.
+
+#![expect(clippy::missing_panics_doc, reason = "a panic is how a test fails")]
+
+pub mod backends;
+pub mod cluster;
+pub mod counting;
+
+use std::path::Path;
+
+/// A path of a temporary folder as text.
+pub fn text(path: &Path) -> String {
+    path.to_str().expect("the path is UTF-8").to_owned()
+}
