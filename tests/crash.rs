@@ -5,7 +5,7 @@ mod nested;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -132,11 +132,18 @@ fn no_process_remains(scene: &Scene, plan: &str) {
         let is_child = environ.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes());
         assert!(!is_child, "{} of {plan} is left", entry.path().display());
     }
-    let workers = scene.path(".crewlog/log.db-workers");
-    for entry in std::fs::read_dir(&workers).unwrap_or_else(|error| panic!("{}: {error}", workers.display())) {
+    for entry in std::fs::read_dir(workers(scene)).expect("it has been made") {
         let lock = entry.expect("it can be listed").path();
         assert!(is_free(&lock), "{} is held", lock.display());
     }
+}
+
+/// The folder of the locks of workers: next to a log in a file, else below the folder of states.
+fn workers(scene: &Scene) -> PathBuf {
+    let Some(states) = scene.env("XDG_STATE_HOME") else { return scene.path(".crewlog/log.db-workers") };
+    let folders = std::fs::read_dir(Path::new(states).join("crewlog")).expect("a worker has run");
+    let mut folders = folders.map(|entry| entry.expect("it can be listed").path());
+    folders.find(|folder| folder.to_string_lossy().ends_with("-workers")).expect("a worker has run")
 }
 
 fn is_free(path: &Path) -> bool {

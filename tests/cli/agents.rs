@@ -6,7 +6,7 @@ use super::scene::{Gate, Scene, named_pipe};
 fn agent(scene: &Scene, name: &str, lines: &str) {
     scene.write(format!("{name}.sh"), format!("told=$(cat)\n{lines}\n"));
     let config = format!("[executors.{name}]\ncommand = [\"sh\", \"{name}.sh\"]\njobs = 4\n");
-    scene.write("crewlog.toml", format!("{}{config}", scene.read("crewlog.toml")));
+    scene.write("crewlog.toml", format!("{}{config}", scene.read_if_any("crewlog.toml").unwrap_or_default()));
 }
 
 #[test]

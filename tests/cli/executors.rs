@@ -71,7 +71,7 @@ fn the_nearest_configuration_in_the_worktree_wins_before_the_main_worktrees() {
     assert_eq!(names(&scene, &other, &[]), ["own"]);
 
     let bare = Scene::new();
-    std::fs::write(bare.around().join("crewlog.toml"), config("above")).expect("a file can be written");
+    bare.write("crewlog.toml", config("above"));
     assert_eq!(names(&bare, &folder(&bare, "a/b"), &[]), ["above"], "without a repository it may lie anywhere above");
 }
 

@@ -196,7 +196,7 @@ fn a_plan_over_its_budget_says_so_even_while_waiting_for_a_person() {
     let text = "- A: Review the design\n- B: Write poem one\n- C: Write poem two (depends on B)\n";
     let (plan, _) = begin(text, &["--parallel", "--detach"]);
     scene.run(&["plan", "set", &plan, "budget.tokens=1500"]).expect(0);
-    scene.run(&["work", "--until-idle"]).expect(0);
+    scene.run(&["work", "--until-idle"]).expect(5);
     let shown = scene.run(&["show", &plan]).expect(0).stdout;
     let short = "the budget of 1500 tokens is fully reserved: 1000 tokens spent, 1000 tokens reserved for running tasks\n  crewlog plan set";
     assert!(shown.contains(&format!("no more tasks start: {short} {plan} budget.tokens=...")), "{shown}");

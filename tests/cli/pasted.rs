@@ -129,7 +129,7 @@ fn an_error_names_what_failed_and_its_code() {
     let scene = Scene::new();
     let unknown = "0197f7a0-0000-7000-8000-000000000000";
     scene.run(&["serve", "tokens", "add", "ann"]).expect(1).says(&["there is no log at", "crewlog init"]);
-    scene.plan("1. Which colour is it?\n").1.expect(0);
+    scene.plan("1. Which colour is it?\n").1.expect(5);
     for (words, code, says) in [
         (&["answer", "a999", "yes"][..], 4, "no agent has asked a question a999"),
         (&["leases", "--force", "999", "--reason", "it is old"], 4, "lease 999 does not exist or has ended"),

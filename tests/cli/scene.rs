@@ -171,6 +171,9 @@ impl Scene {
         if ran.stderr.starts_with("error: there is no log ") {
             return None;
         }
+        if ran.stderr == "no event of this log matches\n" {
+            return Some(Vec::new());
+        }
         let lines = ran.expect(0).stdout;
         Some(lines.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect())
     }

@@ -323,7 +323,7 @@ fn an_operators_key_readable_by_others_gives_a_warning() {
     let scene = scene();
     let file = scene.path("a.key");
     let set = |mode| std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is ours");
-    scene.plan("1. What is it?\n").1.expect(0);
+    scene.plan("1. What is it?\n").1.expect(5);
     set(0o644);
     scene.run(&with("a.key", &["ls"])).expect(0).says(&["a.key", "readable by other users", "chmod 600"]);
     set(0o600);

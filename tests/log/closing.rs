@@ -5,8 +5,8 @@
 use crewlog_mq::{Error, EventStore, Query};
 use futures::future::{join, join_all};
 
-use crewlog_stage::cluster::{Database, execute};
 use super::{Fact, Place, check_history, everything, in_time, noting};
+use crewlog_stage::cluster::{Database, execute};
 
 const N_APPENDS: i64 = 100;
 

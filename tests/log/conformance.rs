@@ -2,8 +2,8 @@
 
 use crewlog_mq::conformance::{BLOCKS, check_block};
 
-use crewlog_stage::backends::rigs;
 use super::in_time;
+use crewlog_stage::backends::rigs;
 
 /// One, unless the environment asks for more: then each block runs with the seeds from 1 to this.
 fn n_seeds() -> u64 {

@@ -8,8 +8,8 @@ use crewlog_mq::{
 };
 use serde::{Deserialize, Serialize};
 
-use crewlog_stage::counting::{counted, with_intruder};
 use super::{everything, in_time, logs, noting};
+use crewlog_stage::counting::{counted, with_intruder};
 
 /// The seats of a course, and the maximum courses of a student.
 const SEATS: usize = 3;

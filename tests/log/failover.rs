@@ -21,8 +21,8 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::child::{Chance, n_rounds};
-use crewlog_stage::cluster::{Cluster, Relay};
 use super::{check_history, everything, in_time, went_back};
+use crewlog_stage::cluster::{Cluster, Relay};
 
 const N_STORES: u64 = 4;
 /// The writers of each store.

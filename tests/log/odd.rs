@@ -14,8 +14,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crewlog_stage::backends::rigs;
 use super::{check_history, everything};
+use crewlog_stage::backends::rigs;
 
 /// An operation on a log.
 #[derive(Debug, Clone)]

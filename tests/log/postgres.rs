@@ -12,8 +12,8 @@ use futures::{Stream, StreamExt};
 use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
-use crewlog_stage::cluster::{Database, execute, server};
 use super::{check_history, everything, in_time, note, notes, noting};
+use crewlog_stage::cluster::{Database, execute, server};
 
 #[tokio::test]
 async fn an_append_is_visible_to_every_store_on_the_database() {

@@ -13,8 +13,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use crewlog_stage::cluster::{Cluster, Database, execute, server};
 use super::{check_history, everything, in_time, note, noting};
+use crewlog_stage::cluster::{Cluster, Database, execute, server};
 
 /// Appends until stopped, each event until it is acknowledged. Returns the acknowledged positions.
 async fn write(store: EventStore, writer: i64, end: watch::Receiver<bool>) -> BTreeMap<i64, uuid::Uuid> {

@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
 use super::child::{self, Other, body};
-use crewlog_stage::cluster::{Database, execute};
 use super::{Place, check_history, everything, in_time, noting, went_back};
+use crewlog_stage::cluster::{Database, execute};
 
 /// A log with copies of earlier states.
 pub(super) enum Site {

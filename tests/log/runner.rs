@@ -9,8 +9,8 @@ use crewlog_mq::{
 };
 use futures::FutureExt;
 
-use crewlog_stage::counting::counted;
 use super::{Fact, Place, check_history, everything, in_time, logs, note, noting};
+use crewlog_stage::counting::counted;
 
 /// Sums the noted numbers, up to a maximum, until it is closed.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crewlog_stage::counting::counted;
 use super::{Fact, Place, logs, note, notes};
+use crewlog_stage::counting::counted;
 
 /// The number of notes of each number, until closed.
 #[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crewlog_mq::{Append, CellChange, Clock, EventStore, Options, Query, Range, Timestamp};
 
-use crewlog_stage::cluster::Database;
 use super::{Place, check_history, everything, noting};
+use crewlog_stage::cluster::Database;
 
 const SECOND: i64 = 1_000_000;
 

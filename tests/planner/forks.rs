@@ -1,25 +1,15 @@
 //! Forks: which parts of a parent's history a fork keeps, and which it drops.
 
-use crewlog_executors::claiming::claim_of;
-use crewlog_executors::history::History;
-use crewlog_executors::planning::catch_up;
-use crewlog_executors::plans::{planner_of, planner_of_fork};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Position, Query, Range, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, TaskCommand};
+use crewlog_mq::{Handler, Position};
 use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, Setting,
-    TaskStatus, Usage, plan_tag,
+    TaskStatus,
 };
-use crewlog_planner::lifecycle::{State, of_log};
 use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
 use crewlog_planner::prompt::render as render_prompt;
 use crewlog_planner::state::{Phase, PlannerState, Task};
-use crewlog_planner::view::PlanView;
-use futures::TryStreamExt;
 use proptest::prelude::*;
-
-use crewlog_stage::backends::logs;
 
 use super::random::{acts, drafts};
 

@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{
-    Ending, Executor, PromptDigest, RunDetails, TaskCommand, TaskEvent, TaskLease, TaskProgress,
-};
+use crewlog_planner::claim::{Executor, PromptDigest, RunDetails, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
-    Summaries, TaskInput, TaskStatus, Timer, Usage,
+    Summaries, TaskInput, TaskStatus, Timer,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,

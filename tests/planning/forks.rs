@@ -1,5 +1,29 @@
 //! Forks on a log: claims, histories and fork points.
 
+use crewlog_executors::claiming::claim_of;
+use crewlog_executors::history::History;
+use crewlog_executors::planning::catch_up;
+use crewlog_executors::plans::{planner_of, planner_of_fork};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Position, Query, Range, Timestamp};
+use crewlog_planner::claim::{Ending, Executor, TaskCommand};
+use crewlog_planner::event::{Command, FailureClass, PlannerConfig, TaskStatus, Usage, plan_tag};
+use crewlog_planner::lifecycle::{State, of_log};
+use crewlog_planner::plan::{FailurePolicy, TaskId};
+use crewlog_planner::planner::{Planner, PlannerError};
+use crewlog_planner::state::PlannerState;
+use crewlog_planner::view::PlanView;
+use crewlog_stage::backends::logs;
+use futures::TryStreamExt;
+
+fn initialize(text: &str) -> Command {
+    let config = PlannerConfig { on_failure: FailurePolicy::SkipDependants, ..PlannerConfig::default() };
+    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: false }
+}
+
+fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
+    state.tasks.iter().map(|task| task.status).collect()
+}
+
 fn tags(plan: &str) -> Vec<String> {
     vec![plan_tag(plan)]
 }
@@ -46,7 +70,8 @@ async fn fork_on_log(store: &EventStore, parent: &str, at: Position, plan: &str)
     let history = History::of(store, parent).await.unwrap();
     let point = history.fork_point(store, at).await.unwrap().unwrap();
     let mut planner = planner_of_fork(store, &point, plan, tags(plan));
-    let command = fork(&point.parent, point.at.0);
+    let (at, reason) = (point.at, "another way".into());
+    let command = Command::Fork { parent: point.parent, at, reason, pauses: false, amendments: Vec::new() };
     let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await.unwrap().events.len()
 }

@@ -4,7 +4,6 @@
 
 mod agents;
 #[path = "../planner/claims.rs"]
-#[expect(dead_code, reason = "some of it is for the pure tests")]
 mod claims;
 mod flows;
 mod forks;

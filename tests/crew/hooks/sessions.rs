@@ -61,7 +61,7 @@ fn a_killed_program_frees_its_files() {
         assert_eq!(rig.0.events_of_type("AgentLost")[0]["is_dead"], true);
         if let Some(resident) = resident {
             resident.signal(Signal::INT);
-            resident.finish().expect(0);
+            resident.finish().expect(130);
         }
     }
 }

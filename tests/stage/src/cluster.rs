@@ -20,10 +20,18 @@ use uuid::Uuid;
 
 /// A schema on the server that no other test uses.
 pub struct Database {
+    /// Its name.
     pub schema: String,
 }
 
+impl Default for Database {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Database {
+    /// One with a name of its own.
     pub fn new() -> Self {
         Self::named(&Uuid::now_v7().simple().to_string())
     }
@@ -44,10 +52,12 @@ impl Database {
         format!("{}?schema={}&pooler=transaction", pooler(), self.schema)
     }
 
+    /// The log in it.
     pub async fn open(&self) -> EventStore {
         EventStore::open(&self.url()).await.expect("the log opens")
     }
 
+    /// The log in it, through the pooler.
     pub async fn open_pooled(&self) -> EventStore {
         EventStore::open(&self.pooled_url()).await.expect("the log opens through the pooler")
     }
@@ -65,6 +75,7 @@ impl Database {
     }
 }
 
+/// Carries out statements.
 pub async fn execute(connection: &mut PgConnection, sql: &str) {
     sqlx::raw_sql(AssertSqlSafe(sql.to_owned())).execute(connection).await.expect("the server carries it out");
 }
@@ -92,6 +103,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
+    /// A new one.
     pub fn start() -> Self {
         let cluster = Self::place();
         let data = cluster.data();
@@ -126,6 +138,7 @@ impl Cluster {
         until(async || one(&mut of_primary, "SELECT count(*) = 0 FROM pg_stat_replication").await).await;
     }
 
+    /// A connection to it.
     pub async fn connect(&self) -> PgConnection {
         PgConnection::connect(&self.url()).await.expect("the server lets one in")
     }
@@ -141,6 +154,7 @@ impl Cluster {
         Self { folder, port }
     }
 
+    /// Its URL, for this database.
     pub fn url(&self) -> String {
         format!("postgres://crewlog@127.0.0.1:{}/postgres", self.port)
     }
@@ -199,6 +213,7 @@ pub struct Relay {
 }
 
 impl Relay {
+    /// One that leads to this server.
     pub async fn to(cluster: &Cluster) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
         let port = listener.local_addr().expect("it has an address").port();
@@ -216,6 +231,7 @@ impl Relay {
         self.target.send_replace(to.map(|cluster| cluster.port));
     }
 
+    /// Its URL, for this database.
     pub fn url(&self) -> String {
         format!("postgres://crewlog@127.0.0.1:{}/postgres", self.port)
     }

@@ -1,7 +1,5 @@
 //! Logs for tests: a new one on every backend, servers that can be stopped, and reads that are counted.
 
-#![expect(clippy::missing_panics_doc, reason = "a panic is how a test fails")]
-
 pub mod backends;
 pub mod cluster;
 pub mod counting;
