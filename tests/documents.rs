@@ -9,13 +9,14 @@ use std::path::{Component, Path, PathBuf};
 /// The pages whose tests are looked up.
 const PAGES_WITH_TESTS: [&str; 2] = ["docs/internal/guarantees.md", "docs/internal/mapping.md"];
 /// The prefix of a name, and the folder and root of its modules: without a crate, the tests of this binary.
-const SOURCES: [(&str, &str, &str); 7] = [
+const SOURCES: [(&str, &str, &str); 8] = [
     ("crewlog-mq ", "mq/src", "lib.rs"),
     ("crewlog-planner ", "planner/src", "lib.rs"),
     ("crewlog-executors ", "executors/src", "lib.rs"),
     ("crewlog ", "src", "main.rs"),
     ("log::", "tests/log", "mod.rs"),
     ("planner::", "tests/planner", "mod.rs"),
+    ("coordination::", "tests/coordination", "mod.rs"),
     ("", "tests", "program.rs"),
 ];
 /// With fewer, the search itself is broken.

@@ -1,3 +1,4 @@
 //! The tests of the planner, which start no process and use no log.
 
+mod coordination;
 mod planner;

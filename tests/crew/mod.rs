@@ -2,9 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
-mod conflicts;
 mod doctor;
-mod globs;
 mod hooks;
 mod host;
 mod hosts;
@@ -14,11 +12,8 @@ mod killed;
 mod lists;
 mod mail;
 mod mcp;
-mod mentions;
 mod needs;
 pub mod recorded;
 mod snapshots;
-mod statistics;
 pub mod team;
 mod together;
-mod transcript;

@@ -60,7 +60,7 @@ impl Watch {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_history_stays_within_its_budget_after_any_commands(draft in drafts(), acts in prop::collection::vec(acts(), 0..60)) {

@@ -367,7 +367,7 @@ fn retry_waits_grow_up_to_the_maximum() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(ProptestConfig::default().cases / 4) })]
 
     #[test]
     fn any_backoff_setting_is_respected(backoff_ms in any::<u64>(), backoff_ms_max in any::<u64>()) {

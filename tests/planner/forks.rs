@@ -351,7 +351,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_fork_at_any_position_equals_the_plan_with_unfinished_tasks_pending(

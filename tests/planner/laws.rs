@@ -62,7 +62,7 @@ fn live(draft: &Draft, acts: &[Act]) -> Vec<Event> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_planner_keeps_both_laws(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {

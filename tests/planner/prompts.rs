@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::run::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(400) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_prompt_has_its_full_task_and_everything_else_within_the_budget(
@@ -298,7 +298,7 @@ fn tries() -> impl Strategy<Value = Try> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(ProptestConfig::default().cases / 4) })]
 
     #[test]
     fn failed_attempts_displace_no_answer_and_stay_within_the_budget(

@@ -70,7 +70,7 @@ fn full_drafts() -> impl Strategy<Value = Vec<TaskPlan>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(600) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rendered_plan_reads_back_with_every_field(

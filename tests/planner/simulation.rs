@@ -79,7 +79,7 @@ fn graphs() -> impl Strategy<Value = Graph> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn with_enough_executors_a_plan_takes_as_long_as_its_critical_path(graph in graphs()) {

@@ -433,7 +433,7 @@ fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(48) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(ProptestConfig::default().cases / 4) })]
 
     #[test]
     fn every_append_of_a_random_log_replays(

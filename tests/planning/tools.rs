@@ -108,7 +108,7 @@ fn a_word_that_merely_contains_a_tool_name_is_allowed() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn no_accepted_plan_names_a_foreign_tool(

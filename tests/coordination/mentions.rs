@@ -44,15 +44,15 @@ fn a_hostile_text_is_scanned_in_linear_time() {
     let word = |of: &str, n_bytes: usize| of.repeat(n_bytes / of.len());
     let none = |text: String| assert_eq!(mentioned_files(&text).next(), None, "{}", &text[..20]);
     for mark in ["]", "}", "[", "{", ".", ":1", "]}", "[{", "].", "/", "#L"] {
-        none(word(mark, 1 << 20));
-        none(word(&format!("{} ", word(mark, 4_000)), 1 << 20));
+        none(word(mark, 1 << 18));
+        none(word(&format!("{} ", word(mark, 4_000)), 1 << 18));
     }
-    none(format!("src/{}.rs", word("a", 1 << 20)));
+    none(format!("src/{}.rs", word("a", 1 << 18)));
     for marked in [format!("{}src/a.rs", word("[{", 4_000)), format!("src/a.rs{}", word("}.]", 4_000))] {
         assert!(mentioned_files(&marked).eq(["src/a.rs"]));
     }
 
-    let names = (0..100_000).map(|n| format!("f{n}.rs")).collect::<Vec<_>>();
+    let names = (0..20_000).map(|n| format!("f{n}.rs")).collect::<Vec<_>>();
     let text = format!("{} {}", names.join(" "), names.join("; "));
     assert!(mentioned_files(&text).eq(names.iter().map(String::as_str)), "each once, in its order");
 }

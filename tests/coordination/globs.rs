@@ -83,7 +83,7 @@ fn paths() -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn two_patterns_that_match_a_path_overlap(a in patterns(), b in patterns()) {
