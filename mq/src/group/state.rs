@@ -342,3 +342,6 @@ impl Handler for GroupState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
