@@ -47,6 +47,7 @@ async fn refusals(store: &EventStore) {
         (parts(Expected::Sequence(2), &none, CellExpected::Version(1)), "SequenceMismatch"),
         (parts(right, &some, CellExpected::Any), "MatchFound"),
         (parts(right, &some, CellExpected::Version(1)), "MatchFound"),
+        (parts(right, &none, CellExpected::Any).none_matching(none.clone(), Position(2)), "WentBack"),
         (parts(right, &none, CellExpected::Version(1)), "CellMismatch"),
         (parts(right, &none, CellExpected::Held(before.1[0].version)), "CellMismatch"),
         (parts(right, &none, CellExpected::Any).and("facts", "z", Expected::Sequence(1), vec![]), "SequenceMismatch"),

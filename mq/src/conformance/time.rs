@@ -14,6 +14,7 @@ pub(super) async fn check(rig: &Rig) {
     }
     a_long_lease_ends_in_time_after_a_quiet_time(rig).await;
     an_import_leaves_log_time(rig).await;
+    the_time_of_a_write_is_never_in_the_future(rig).await;
 }
 
 /// A lease is renewed in a log without other writes, then the clock steps back. The process that holds the lease, or
@@ -65,6 +66,16 @@ async fn a_long_lease_ends_in_time_after_a_quiet_time(rig: &Rig) {
     // Each process records the step once, and a rig may open several stores.
     steps.dedup();
     assert_eq!(steps, [("ClockStepped", "{\"behind_us\":3600000000}")]);
+}
+
+/// Steps of the clock that are too small to be recorded, after a write of events and after one of cells.
+async fn the_time_of_a_write_is_never_in_the_future(rig: &Rig) {
+    for append in [noting("a", 1), Append::default().cell(CellChange::set("s", "k", String::new()))] {
+        let (store, hands) = rig.timed_log().await;
+        let written = store.append(append).await.expect("an append of any kind is accepted").created_at;
+        hands.set_back(Duration::from_millis(500));
+        assert!(store.now() >= written, "{:?} is before {written:?}", store.now());
+    }
 }
 
 /// Imports events that are older than the cells of the log.
