@@ -83,3 +83,6 @@ pub(crate) async fn claim_task(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::human;
 use crewlog_executors::liveness::{Life, LivenessLock};
+use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
@@ -281,6 +282,36 @@ async fn a_stopped_plan_asks_about_a_task_whose_worker_died() {
     rig.until_plan(|event| matches!(event, Event::ClarificationRequested { task_id: TASK, .. })).await;
     worker.stop().await;
     host.abort();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_task_that_was_cut_off_runs_again_only_if_somebody_wants_that() {
+    for interrupted in [InterruptedTask::Report, InterruptedTask::Rerun] {
+        let rig = Rig::with_plan(vec![step(1, "touch ran", &[])], PlannerConfig::default()).await;
+        let dead = rig.life();
+        claimed_by(&rig, &dead).await;
+        order(&mut claim_of(&rig.store, PLAN, TASK, tags()), TaskCommand::Start { epoch: 1, prompt: None })
+            .await
+            .unwrap();
+        let lost = dead.executor("shell");
+        drop(dead);
+        let worker = rig.worker_after(interrupted);
+        let is_end =
+            |event: &TaskEvent| matches!(event, TaskEvent::TaskCompleted { .. } | TaskEvent::TaskFailed { .. });
+        let end = rig.until(1, is_end).await.pop();
+        worker.stop().await;
+        let is_run = rig.path("ran").exists();
+        match interrupted {
+            InterruptedTask::Rerun => {
+                assert!(is_run && matches!(end, Some(TaskEvent::TaskCompleted { .. })), "{end:?}")
+            }
+            InterruptedTask::Report => {
+                let Some(TaskEvent::TaskFailed { class, error, .. }) = end else { panic!("{end:?}") };
+                assert_eq!((class, is_run), (FailureClass::OutcomeUnknown, false));
+                assert!(error.contains(&lost.to_string()), "{error}");
+            }
+        }
+    }
 }
 
 #[test]

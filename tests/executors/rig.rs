@@ -172,24 +172,35 @@ impl Rig {
     }
 
     pub fn worker_with(&self, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
-        self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), jobs, env)
+        self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), (jobs, InterruptedTask::Rerun), env)
+    }
+
+    /// A worker that finds tasks whose holder was lost.
+    pub fn worker_after(&self, interrupted: InterruptedTask) -> RunningWorker {
+        self.worker_of(Scope::Plan(PLAN.to_owned()), self.life(), (1, interrupted), Vec::new())
     }
 
     /// A worker with this liveness lock.
     pub fn worker_as(&self, life: LivenessLock) -> RunningWorker {
-        self.worker_of(Scope::Plan(PLAN.to_owned()), life, 1, Vec::new())
+        self.worker_of(Scope::Plan(PLAN.to_owned()), life, (1, InterruptedTask::Rerun), Vec::new())
     }
 
     /// A worker of all plans, which sees whether real workers on this log are alive.
     pub fn worker_of_all(&self) -> RunningWorker {
         let life = LivenessLock::begin(&self.path("log-workers")).unwrap();
-        self.worker_of(Scope::All, life, 1, Vec::new())
+        self.worker_of(Scope::All, life, (1, InterruptedTask::Rerun), Vec::new())
     }
 
-    fn worker_of(&self, scope: Scope, life: LivenessLock, jobs: usize, env: Vec<(String, String)>) -> RunningWorker {
+    fn worker_of(
+        &self,
+        scope: Scope,
+        life: LivenessLock,
+        (jobs, interrupted): (usize, InterruptedTask),
+        env: Vec<(String, String)>,
+    ) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
         let roster = Roster { shell, takes_commands: true, agents: Vec::new(), registry: None };
-        let worker = Worker::new(self.store.clone(), roster, life, jobs, InterruptedTask::Rerun);
+        let worker = Worker::new(self.store.clone(), roster, life, jobs, interrupted);
         let (stop, is_stopped) = watch::channel(false);
         RunningWorker { task: tokio::spawn(worker.run(scope, is_stopped)), stop }
     }

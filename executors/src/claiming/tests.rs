@@ -1,0 +1,126 @@
+//! Who gets a dispatched task, and when nobody does.
+
+use crewlog_mq::{Append, Cause, Expected, Memory, Metadata, NewEvent, Options, Position};
+use crewlog_planner::claim::{Ending, Executor};
+use crewlog_planner::event::Usage;
+use crewlog_planner::plan::NodeKind;
+use tempfile::TempDir;
+
+use super::*;
+
+const TASK: TaskId = TaskId(1);
+
+struct Rig {
+    store: EventStore,
+    folder: TempDir,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        Self { store: EventStore::on(Memory::new(Options::default())), folder }
+    }
+
+    fn life(&self) -> LivenessLock {
+        LivenessLock::begin(self.folder.path()).expect("it is ours")
+    }
+
+    /// Appends an event to a plan; returns its position.
+    async fn plan_event(&self, plan: &str, event_type: &str) -> Position {
+        let event = NewEvent::from_json(event_type, "1.0", "{}".into(), &Metadata::default()).expect("it is JSON");
+        let append = Append::to(event::STREAM, plan, Expected::Any, vec![event]);
+        self.store.append(append).await.expect("an append of any kind is accepted").last()
+    }
+
+    fn claim(&self) -> Runner<TaskLease> {
+        claim_of(&self.store, "p", TASK, Vec::new())
+    }
+
+    /// The claim of a worker that read the plan up to a position.
+    async fn claims(&self, life: &LivenessLock, seen: Position, attempt: u32, starts: bool) -> ClaimOutcome {
+        let dispatch = Dispatch {
+            plan: "p".into(),
+            tags: Vec::new(),
+            position: Position(1),
+            seen,
+            task: TASK,
+            name: "1".into(),
+            attempt,
+            kind: NodeKind::ToolCall,
+            parameters: serde_json::from_str("{\"description\":\"Paint\"}").expect("the rest has defaults"),
+            cause: Cause::request(),
+        };
+        let (_wants, mut stop) = watch::channel(None);
+        claim_task(&self.store, life, "shell", &mut self.claim(), &dispatch, starts, &mut stop).await
+    }
+
+    async fn order(&self, command: TaskCommand) {
+        self.claim().execute(command, &Cause::request()).await.expect("it is accepted");
+    }
+
+    async fn types(&self) -> Vec<String> {
+        let page = self.store.read(&Query::stream(claim::STREAM), Range::default(), 99).await.expect("it can be read");
+        page.events.into_iter().map(|event| event.event_type).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_plan_held_back_since_it_was_read_is_read_again_before_a_claim() {
+    for (plan, event_type, is_stale) in [
+        ("p", "PlanPaused", true),
+        ("p", "PlanStopped", true),
+        ("p", "TaskPaused", true),
+        ("p", "SettingsChanged", true),
+        ("p", "TaskCompleted", false),
+        ("other", "PlanPaused", false),
+    ] {
+        let (rig, expected) = (Rig::new(), if is_stale { ClaimOutcome::Stale } else { ClaimOutcome::Won(1) });
+        let before = rig.plan_event("p", "PlanPaused").await;
+        let after = rig.plan_event(plan, event_type).await;
+        let life = rig.life();
+        assert_eq!(rig.claims(&life, before, 1, false).await, expected, "{event_type} of {plan}");
+        assert_eq!(rig.types().await.len(), usize::from(!is_stale), "{event_type} of {plan}");
+        if is_stale {
+            assert_eq!(rig.claims(&life, after, 1, false).await, ClaimOutcome::Won(1), "it was read again");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
+    let rig = Rig::new();
+    let seen = rig.plan_event("p", "TaskDispatched").await;
+    let (first, second) = (rig.life(), rig.life());
+    assert_eq!(rig.claims(&first, seen, 1, true).await, ClaimOutcome::Won(1));
+    assert_eq!(rig.claims(&second, seen, 1, true).await, ClaimOutcome::Held, "its holder lives");
+    drop(first);
+    assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Won(2), "its holder is dead");
+    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted", "TaskClaimed"]);
+    let far = Executor { name: "shell".into(), host: "far away".into(), worker: "w".into() };
+    let (now, ending) = (rig.store.now(), Ending::Released { reason: "no".into() });
+    rig.order(TaskCommand::End { epoch: 2, ending, usage: Usage::default() }).await;
+    let claim = TaskCommand::Claim { attempt: 1, executor: far, now, dead_epoch: None, starts: false };
+    rig.order(claim).await;
+    assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Held, "of another host nothing is known");
+}
+
+#[tokio::test]
+async fn what_has_ended_can_be_claimed_no_more() {
+    let rig = Rig::new();
+    let seen = rig.plan_event("p", "TaskDispatched").await;
+    let life = rig.life();
+    assert_eq!(rig.claims(&life, seen, 2, false).await, ClaimOutcome::Won(1));
+    let ending = Ending::Completed { result: "ok".into(), run: None };
+    rig.order(TaskCommand::End { epoch: 1, ending, usage: Usage::default() }).await;
+    for attempt in [1, 2] {
+        assert_eq!(rig.claims(&life, seen, attempt, false).await, ClaimOutcome::Gone, "attempt {attempt}");
+    }
+    assert_eq!(rig.claims(&life, seen, 3, false).await, ClaimOutcome::Won(2));
+}
+
+#[tokio::test]
+async fn a_claim_that_is_no_longer_wanted_ends_with_the_fault_of_the_log() {
+    let rig = Rig::new();
+    rig.store.close().await;
+    assert_eq!(rig.claims(&rig.life(), Position(0), 1, false).await, ClaimOutcome::Gone);
+}
