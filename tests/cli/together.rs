@@ -218,6 +218,25 @@ fn workers_see_each_other_under_two_names_of_one_log() {
 }
 
 #[test]
+fn a_worker_killed_under_one_name_of_a_log_is_dead_under_the_other() {
+    let scene = Scene::new();
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    std::os::unix::fs::symlink(scene.path(".crewlog/log.db"), scene.path("link.db")).expect("a link can be made");
+    for (name, ran_on, asked_of) in [("one", "link.db", ".crewlog/log.db"), ("two", ".crewlog/log.db", "link.db")] {
+        let mut gate = Gate::new(&scene, name);
+        scene.write("plan.md", format!("# {name}\n\nRun `{}; exec sleep 1000`\n", Gate::pass(name)));
+        let running = scene.start(&["--store", ran_on, "run", "plan.md", "--yes"]);
+        gate.wait();
+        running.killed();
+        gate.wait_until_free();
+        let plans = scene.run(&["--store", asked_of, "ls", "-o", "json"]).expect(0).json();
+        let is_it = |plan: &&Value| plan["title"] == name;
+        let plan = plans["plans"].as_array().and_then(|plans| plans.iter().find(is_it)).expect("it is there");
+        assert_eq!(plan["status"], "interrupted", "run on {ran_on}");
+    }
+}
+
+#[test]
 fn a_run_ends_in_bounded_time_while_another_process_holds_the_append_lock() {
     let Waiting { scene, plan, running, gate } = Waiting::at_with("", &["--timeout", "1s"]);
     let lock = File::options().write(true).open(scene.path(".crewlog/log.db-lock")).expect("the log has a lock");

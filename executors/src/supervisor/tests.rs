@@ -127,9 +127,9 @@ async fn output_is_bounded_and_may_be_binary() {
 async fn a_second_wait_and_a_late_stop_have_the_same_answer() {
     let mut supervised = start(&supervisor(), sh("exit 4")).await;
     for _ in 0..2 {
-        assert_eq!(supervised.wait().await.unwrap().exit, Exit::Code(4));
+        assert_eq!(soon(supervised.wait()).await.unwrap().exit, Exit::Code(4));
     }
-    assert_eq!(supervised.stop(Duration::ZERO).await.unwrap().exit, Exit::Code(4));
+    assert_eq!(soon(supervised.stop(Duration::ZERO)).await.unwrap().exit, Exit::Code(4));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -152,7 +152,7 @@ async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
     assert_gone(&ended.written.out.text);
     assert!(rustix::process::test_kill_process(pid(&of_other)).is_ok(), "the other run goes on");
     std::fs::write(&go_on.path, "\n").unwrap();
-    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
+    assert_eq!(soon(other.wait()).await.unwrap().exit, Exit::Code(0));
     assert_gone(&of_other);
 }
 
@@ -161,7 +161,7 @@ async fn a_stopped_command_may_clean_up() {
     let up = Pipe::new();
     let mut supervised = start(&supervisor(), sh(&format!("trap 'exit 3' TERM; echo > {up}; sleep 1000 & wait"))).await;
     up.read();
-    assert_eq!(supervised.stop(GRACE_NEVER_OVER).await.unwrap().exit, Exit::Code(3));
+    assert_eq!(soon(supervised.stop(GRACE_NEVER_OVER)).await.unwrap().exit, Exit::Code(3));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,13 +172,13 @@ async fn a_command_that_ignores_a_stop_is_killed_after_the_grace_period() {
     let supervisor = supervisor();
     let mut supervised = start(&supervisor, stubborn.clone()).await;
     up.read();
-    assert_eq!(supervised.stop(Duration::from_millis(20)).await.unwrap().exit, killed);
+    assert_eq!(soon(supervised.stop(Duration::from_millis(20))).await.unwrap().exit, killed);
     // A second stop can only shorten the grace.
     let mut supervised = start(&supervisor, stubborn).await;
     up.read();
     supervised.order_stop(Duration::MAX);
     supervised.order_stop(Duration::from_millis(20));
-    assert_eq!(supervised.stop(GRACE_NEVER_OVER).await.unwrap().exit, killed);
+    assert_eq!(soon(supervised.stop(GRACE_NEVER_OVER)).await.unwrap().exit, killed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -193,7 +193,7 @@ async fn a_dropped_run_is_killed_and_spares_the_others() {
     // Its end comes before that of a run that starts later.
     assert_eq!(run(&supervisor, sh(&format!("while kill -0 {of_dropped}; do :; done"))).await.exit, Exit::Code(0));
     std::fs::write(&go_on.path, "\n").unwrap();
-    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
+    assert_eq!(soon(other.wait()).await.unwrap().exit, Exit::Code(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -204,7 +204,7 @@ async fn a_command_cannot_end_the_others_by_a_signal_to_their_supervisor() {
     up.read();
     assert_eq!(run(&supervisor, sh("kill -TERM $PPID; kill -HUP $PPID; kill -INT $PPID")).await.exit, Exit::Code(0));
     std::fs::write(&go_on.path, "\n").unwrap();
-    assert_eq!(other.wait().await.unwrap().exit, Exit::Code(0));
+    assert_eq!(soon(other.wait()).await.unwrap().exit, Exit::Code(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -217,10 +217,10 @@ async fn a_command_whose_first_process_left_its_group_can_be_stopped_and_its_end
     };
     let mut supervised = start(&supervisor, leaves("time.sleep(1000)")).await;
     up.read();
-    assert_eq!(supervised.stop(Duration::ZERO).await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
+    assert_eq!(soon(supervised.stop(Duration::ZERO)).await.unwrap().exit, Exit::Signal(Signal::KILL.as_raw()));
     let mut supervised = start(&supervisor, leaves("exit(3)")).await;
     up.read();
-    assert_eq!(supervised.wait().await.unwrap().exit, Exit::Code(3));
+    assert_eq!(soon(supervised.wait()).await.unwrap().exit, Exit::Code(3));
 }
 
 #[cfg(target_os = "linux")]
@@ -236,7 +236,7 @@ async fn a_killed_supervisor_loses_its_runs_and_the_next_command_gets_a_new_one(
     }
     rustix::process::kill_process(lost[0].0.lifeline.pid, Signal::KILL).unwrap();
     for (supervised, alive) in &mut lost {
-        assert_eq!(supervised.wait().await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        assert_eq!(soon(supervised.wait()).await.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
         assert_eq!(alive.read_to_end(&mut Vec::new()).unwrap(), 0, "it ends with the command's last process");
     }
     assert_eq!(run(&supervisor, sh("exit 3")).await.exit, Exit::Code(3));
@@ -251,7 +251,7 @@ async fn a_closed_supervisor_has_ended_its_commands_and_freed_its_lock() {
     let running = start(&supervisor, sh(&format!("trap '' TERM; echo $$ > {up}; sleep 1000"))).await;
     let pid = up.read();
     drop(running);
-    supervisor.close().await;
+    soon(supervisor.close()).await;
     assert_gone(&pid);
     File::open(path).unwrap().try_lock().unwrap();
 }
@@ -278,9 +278,24 @@ fn a_worker_killed_with_9_leaves_no_child() {
         assert!(matches!(lock.try_lock(), Err(std::fs::TryLockError::WouldBlock)), "the supervisor holds the lock");
         worker.kill().unwrap();
         worker.wait().unwrap();
-        lock.lock().unwrap();
+        blocking(move || lock.lock()).unwrap();
         assert_gone(&pids);
     }
+}
+
+/// Far more than anything takes, so only a hang reaches it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The output of a future, which must not hang.
+async fn soon<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
+}
+
+/// The result of work that may block; if it hangs, it blocks only its own thread.
+fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    done.recv_timeout(PATIENCE).expect("it hangs")
 }
 
 fn sh(command: &str) -> Spec {
@@ -298,11 +313,11 @@ fn supervisor() -> Supervisor {
 }
 
 async fn start(supervisor: &Supervisor, spec: Spec) -> Supervised {
-    supervisor.start(spec, Outputs::Apart).await.unwrap()
+    soon(supervisor.start(spec, Outputs::Apart)).await.unwrap()
 }
 
 async fn run(supervisor: &Supervisor, spec: Spec) -> Ended {
-    start(supervisor, spec).await.wait().await.unwrap()
+    soon(start(supervisor, spec).await.wait()).await.unwrap()
 }
 
 /// A named pipe, by which a command shows that it runs.
@@ -321,8 +336,8 @@ impl Pipe {
 
     /// Blocks until a command has written.
     fn read(&self) -> String {
-        let mut line = String::new();
-        File::open(&self.path).unwrap().read_to_string(&mut line).unwrap();
+        let path = self.path.clone();
+        let line = blocking(move || std::fs::read_to_string(path)).unwrap();
         line.trim_end().to_owned()
     }
 }
