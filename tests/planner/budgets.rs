@@ -35,8 +35,8 @@ fn a_plan_pauses_before_exceeding_its_budget_and_reports_the_required_amount() {
         > resume
         resumed
         paused: the budget of 1000 tokens is used up: 1000 tokens spent
-        > set tokens 1100
-        settings changed
+        > set tokens=1100
+        settings changed: more
         > resume
         resumed
         dispatched 3#1

@@ -12,6 +12,7 @@ mod compaction;
 mod compensation;
 mod excerpts;
 mod failures;
+mod fields;
 mod forks;
 mod laws;
 mod letter;

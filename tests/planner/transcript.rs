@@ -1,9 +1,9 @@
 //! A plan's life as a transcript: each command to the planner, and below it the resulting events, one per line.
 //!
+//! A line of JSON below an event names fields of it that its line does not tell, and their values.
+//!
 //! The commands of the expected transcript are executed, so it shows exactly what ran. After each, both laws
 //! of a handler are checked. The planner's state is never used to judge an event.
-
-use std::fmt::Write;
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
@@ -13,6 +13,7 @@ use crewlog_planner::event::{
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
+use serde_json::Value;
 
 /// Runs the commands of `transcript` on a plan of `text`, and compares.
 pub fn check(text: &str, transcript: &str) {
@@ -42,18 +43,47 @@ pub fn unordered(tasks: &mut [TaskPlan]) {
 
 fn carry_out(start: Command, transcript: &str) {
     let mut plan = Plan { planner: Planner::default(), history: Vec::new(), start };
-    let expected = lines(transcript);
-    let mut actual = String::new();
-    for order in expected.lines().filter(|line| line.starts_with('>')) {
-        writeln!(actual, "{order}").unwrap();
-        actual += &plan.carry_out(order.trim_start_matches('>').trim());
+    let lines = transcript.lines().map(str::trim).filter(|line| !line.is_empty());
+    let (mut expected, mut fields) = (String::new(), Vec::new());
+    for line in lines {
+        if line.starts_with('{') {
+            fields.push((expected.lines().count() - 1, line));
+        } else {
+            expected += &format!("{line}\n");
+        }
     }
-    assert!(actual == expected, "expected:\n{expected}\nactual:\n{actual}");
+    let mut actual = Vec::new();
+    for order in expected.lines().filter(|line| line.starts_with('>')) {
+        actual.push((order.to_owned(), Value::Null));
+        actual.extend(plan.carry_out(order.trim_start_matches('>').trim()));
+    }
+    let told = actual.iter().fold(String::new(), |all, (line, _)| all + line + "\n");
+    assert!(told == expected, "expected:\n{expected}\nactual:\n{told}");
+    for (index, fields) in fields {
+        let (line, event) = &actual[index];
+        let fields: Value = serde_json::from_str(fields).unwrap_or_else(|error| panic!("{fields}: {error}"));
+        assert!(has(event, &fields), "{line}\nhas not {fields}, but is {event}");
+    }
 }
 
-fn lines(text: &str) -> String {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.fold(String::new(), |all, line| all + line + "\n")
+/// True if a value has these fields, and in them these fields.
+fn has(value: &Value, fields: &Value) -> bool {
+    match (value, fields) {
+        (Value::Object(value), Value::Object(fields)) => {
+            fields.iter().all(|(key, field)| value.get(key).map_or(field.is_null(), |value| has(value, field)))
+        }
+        (Value::Array(values), Value::Array(fields)) => {
+            values.len() == fields.len() && values.iter().zip(fields).all(|(value, fields)| has(value, fields))
+        }
+        _ => value == fields,
+    }
+}
+
+/// Lines of a transcript, and the fields of the event of each.
+type Told = Vec<(String, Value)>;
+
+fn said(line: &str) -> Told {
+    vec![(line.to_owned(), Value::Null)]
 }
 
 struct Plan {
@@ -63,17 +93,9 @@ struct Plan {
 }
 
 impl Plan {
-    fn carry_out(&mut self, order: &str) -> String {
-        if let Some(tokens) = order.strip_prefix("set tokens ") {
-            let budget = Budget { tokens: Some(tokens.parse().unwrap()), ..Budget::default() };
-            let config = Box::new(PlannerConfig { budget, ..self.planner.state().config.clone() });
-            let event = Event::SettingsChanged { config, reason: "more".into() };
-            self.planner.apply(&event);
-            self.history.push(event);
-            return "settings changed\n".to_owned();
-        }
+    fn carry_out(&mut self, order: &str) -> Told {
         if order == "startable" {
-            return numbers(self.planner.state().startable(|_| false).into_iter()) + "\n";
+            return said(&numbers(self.planner.state().startable(|_| false).into_iter()));
         }
         if let Some(now) = order.strip_prefix("tick ") {
             return self.tick(Timestamp(now.parse::<i64>().expect("a number of milliseconds") * 1_000));
@@ -82,33 +104,33 @@ impl Plan {
     }
 
     /// Sets the timers, and fires those that are due, one after another.
-    fn tick(&mut self, now: Timestamp) -> String {
-        let mut told = String::new();
+    fn tick(&mut self, now: Timestamp) -> Told {
+        let mut told = Told::new();
         if let Some((None, _)) = self.planner.state().next_timer() {
-            told += &self.process("set timers", Command::SetTimers { now });
+            told.extend(self.process("set timers", Command::SetTimers { now }));
             let unset = matches!(self.planner.state().next_timer(), Some((None, _)));
             assert!(!unset, "every timer has its due time");
         }
         while let Some((Some(due), timer)) = self.planner.state().next_timer()
             && due <= now
         {
-            told += &self.process("fire a timer", Command::FireTimer { timer, due });
+            told.extend(self.process("fire a timer", Command::FireTimer { timer, due }));
         }
-        if told.is_empty() { "(nothing)\n".to_owned() } else { told }
+        if told.is_empty() { said("(nothing)") } else { told }
     }
 
-    fn process(&mut self, order: &str, command: Command) -> String {
+    fn process(&mut self, order: &str, command: Command) -> Told {
         let before = self.planner.clone();
         match self.planner.process(command) {
-            Ok(events) if events.is_empty() => "(nothing)\n".to_owned(),
+            Ok(events) if events.is_empty() => said("(nothing)"),
             Ok(events) => {
                 self.history.extend(events.iter().cloned());
                 assert_eq!(self.planner, Planner::fold(&self.history), "the live state is that of the log: {order}");
-                events.iter().fold(String::new(), |told, event| told + &tell(event) + "\n")
+                events.iter().map(|event| (tell(event), fields_of(event))).collect()
             }
             Err(refusal) => {
                 assert_eq!(self.planner, before, "a refusal changes nothing: {order}");
-                format!("! {refusal}\n")
+                said(&format!("! {refusal}"))
             }
         }
     }
@@ -174,7 +196,10 @@ impl Plan {
             "done" => return ExecutorEvent::TaskCompleted { node_id, attempt, result: text.to_owned() },
             "withdrawn" => return ExecutorEvent::TaskWithdrawn { node_id, attempt },
             "used" => {
-                let usage = Usage { input_tokens: text.parse().expect("tokens"), ..Usage::default() };
+                let usage = match text.parse() {
+                    Ok(input_tokens) => Usage { input_tokens, ..Usage::default() },
+                    Err(_) => serde_json::from_str(text).expect("usage is a number of tokens, or JSON"),
+                };
                 return ExecutorEvent::UsageReported { node_id, attempt, epoch: attempt.into(), usage };
             }
             "asks" => {
@@ -250,6 +275,7 @@ fn setting(said: &str) -> Setting {
     let (name, value) = said.split_once('=').expect("a setting is NAME=VALUE");
     let n = || value.parse().expect("a number");
     match name {
+        "tokens" => Setting::Budget(Budget { tokens: value.parse().ok(), ..Budget::default() }),
         "parallelism" => Setting::Parallelism(n()),
         "standing" => Setting::Standing(value == "true"),
         "on-failure" => Setting::OnFailure(FailurePolicy::Stop),
@@ -258,6 +284,12 @@ fn setting(said: &str) -> Setting {
         "questions" => Setting::ParallelismOfKind(NodeKind::Clarification, value.parse().ok()),
         executor => Setting::ParallelismOfExecutor(executor.to_owned(), value.parse().ok()),
     }
+}
+
+/// The fields of an event as JSON.
+fn fields_of(event: &Event) -> Value {
+    let event = serde_json::to_value(event).expect("an event is JSON");
+    event.as_object().and_then(|event| event.values().next()).cloned().expect("an event has a name, and fields")
 }
 
 /// An event as a line.

@@ -6,7 +6,7 @@ use crate::{
     Append, CellChange, CellExpected, Error, EventStore, Expected, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
 };
 
-const N_QUERIES: u64 = 40;
+const N_QUERIES: u64 = 15;
 /// Too many to be worth merging. In each, one event has the same aggregate id, and one the same type.
 const N_STREAMS: u64 = 150;
 

@@ -40,7 +40,7 @@ async fn a_running_worker_receives_new_events() {
         let (stop, stopped) = oneshot::channel::<()>();
         let worker = group.run_until(seen.noting(), async { drop(stopped.await) });
         let writer = async {
-            for n in 0..50 {
+            for n in 0..15 {
                 let position = append(&store, "a", n).await;
                 in_time("the group", group.wait_until(position)).await.unwrap();
                 assert_eq!(seen.sequences()["a"].len() as i64, n + 1, "who waits for the group reads what it made");
