@@ -3,6 +3,7 @@
 mod access;
 mod api;
 mod at;
+mod callers;
 mod commands;
 mod names;
 mod stream;
