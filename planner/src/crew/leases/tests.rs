@@ -20,7 +20,7 @@ fn holder(who: &str) -> LeaseHolder {
     LeaseHolder { agent: agent.to_owned(), worktree: worktree.to_owned() }
 }
 
-/// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `short PATHS` for a minute; `release`,
+/// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `strict-shared`, `strict-wait`, `short PATHS` for a minute; `release`,
 /// `give NUMBER`, `renew`, `extend SECONDS`, `abandon [UP_TO]`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
 fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
@@ -31,14 +31,14 @@ fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     let request = |paths: &str| Request {
         holder: holder.clone(),
         targets: targets(paths),
-        is_exclusive: verb != "shared",
+        is_exclusive: !verb.ends_with("shared"),
         ttl: if verb == "short" { TTL_RANGE.0 } else { TTL },
         reason: String::new(),
         task: None,
-        is_strict: verb == "strict",
+        is_strict: verb.starts_with("strict"),
     };
     match verb {
-        "wait" => {
+        "wait" | "strict-wait" => {
             let wait_until = Some(now.plus(Duration::from_secs(number())));
             LeaseCommand::Reserve { request: request(after_number()), wait_until, now }
         }
@@ -273,6 +273,140 @@ fn waiting_requests_are_granted_in_order() {
 }
 
 #[test]
+fn who_waits_may_wait_for_more_and_gives_up_only_all() {
+    check(&[
+        (0, "ada", "exclusive a.rs b.rs", "ada has 1+2"),
+        (0, "bob", "exclusive c.rs", "bob has 3+1"),
+        (1, "bob", "wait 0 a.rs", "a.rs is held by ada"),
+        (1, "bob", "wait 100 a.rs", "bob waits as 1"),
+        (1, "bob", "wait 100 b.rs", "bob waits as 2"),
+        (2, "bob", "give 3", "released [3]"),
+        (3, "ada", "give 2", "released [2], bob has 4+1"),
+        (4, "bob", "release", "no longer waits [1], released [4]"),
+        (5, "cyd", "wait 100 a.rs", "cyd waits as 3"),
+        (6, "cyd", "abandon", "no longer waits [3]"),
+        (7, "ada", "release", "released [1]"),
+    ]);
+}
+
+#[test]
+fn a_request_waits_to_the_end_of_its_time() {
+    check(&[
+        (0, "ada", "shared a.rs", "ada has 1+1"),
+        (1, "bob", "wait 10 a.rs", "bob waits as 1"),
+        (11, "cyd", "shared a.rs", "a.rs is awaited by bob"),
+        (11, "cyd", "expire", ""),
+        (12, "cyd", "shared a.rs", "cyd has 2+1"),
+        (12, "cyd", "expire", "no longer waits [1]"),
+    ]);
+}
+
+#[test]
+fn a_waiting_request_blocks_another_worktree_only_if_either_is_strict() {
+    check(&[
+        (0, "ada", "shared a.rs", "ada has 1+1"),
+        (1, "bob", "wait 100 a.rs", "bob waits as 1"),
+        (2, "cyd@w2", "strict-shared a.rs", "a.rs is awaited by bob"),
+        (2, "cyd@w2", "shared a.rs", "cyd has 2+1"),
+        (2, "cyd", "shared a.rs", "a.rs is awaited by bob"),
+    ]);
+    check(&[
+        (0, "ada", "shared a.rs", "ada has 1+1"),
+        (1, "bob@w2", "strict-wait 100 a.rs", "bob waits as 1"),
+        (2, "cyd", "shared a.rs", "a.rs is awaited by bob"),
+        (2, "bob@w2", "exclusive b.rs", "bob has 2+1"),
+    ]);
+}
+
+#[test]
+fn a_merge_risk_is_what_would_exclude_each_other_in_one_worktree() {
+    check(&[
+        (0, "ada", "shared a.rs", "ada has 1+1"),
+        (0, "bob@w2", "shared a.rs", "bob has 2+1"),
+        (0, "cyd@w3", "exclusive a.rs", "cyd has 3+1 risk ada risk bob"),
+        (1, "dan@w2", "shared a.rs", "dan has 4+1 risk cyd"),
+        (1, "cyd/x@w2", "shared a.rs", "cyd/x has 5+1"),
+        (2, "eli", "exclusive b.rs", "eli has 6+1"),
+        (2, "eli/x@w2", "exclusive b.rs", "eli/x has 7+1"),
+        (2, "eli/y", "exclusive b.rs", "eli/y has 8+1 risk eli/x"),
+    ]);
+}
+
+#[test]
+fn an_own_lease_covers_what_is_asked_for_again_if_it_is_as_exclusive() {
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (0, "ada", "shared a.rs", ""),
+        (0, "ada", "shared b.rs", "ada has 2+1"),
+        (0, "ada", "shared b.rs", ""),
+        (0, "ada", "exclusive b.rs", "ada has 3+1"),
+        (0, "ada@w2", "exclusive a.rs", "ada has 4+1"),
+        (3_601, "ada", "exclusive a.rs", "ada has 5+1"),
+    ]);
+}
+
+#[test]
+fn an_agent_that_keeps_a_lease_has_been_renewed() {
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (0, "ada", "exclusive b.rs", "ada has 2+1"),
+        (70, "ada", "renew", "ada renewed"),
+        (71, "ada", "give 1", "released [1]"),
+        (71, "ada", "renew", ""),
+        (72, "ada", "release", "released [2]"),
+        (72, "ada", "exclusive a.rs", "ada has 3+1"),
+        (73, "ada", "renew", "ada renewed"),
+    ]);
+}
+
+#[test]
+fn a_state_says_who_holds_and_waits_and_what_ends_next() {
+    let mut leases = Leases::default();
+    assert_eq!((leases.holders().len(), leases.newest(), leases.next_end()), (0, 0, None));
+    for (second, who, what) in [
+        (0, "ada", "exclusive a.rs b.rs"),
+        (1, "bob", "wait 100 a.rs"),
+        (2, "cyd", "wait 50 b.rs"),
+        (3, "dan", "shared c.rs"),
+    ] {
+        leases.process(command(second, who, what)).unwrap();
+    }
+    assert_eq!(Vec::from_iter(leases.holders()), ["ada", "bob", "cyd", "dan"]);
+    assert_eq!((leases.newest(), leases.next_end()), (3, Some(at(52))));
+    let waiting: Vec<_> =
+        leases.waiting().map(|(number, waiting)| (*number, waiting.request.holder.agent.as_str())).collect();
+    assert_eq!(waiting, [(1, "bob"), (2, "cyd")]);
+    leases.process(command(60, "dan", "expire")).unwrap();
+    assert_eq!(leases.next_end(), Some(at(101)));
+    leases.process(command(102, "dan", "expire")).unwrap();
+    assert_eq!(leases.next_end(), Some(at(3_600)));
+    assert_eq!(Vec::from_iter(leases.holders()), ["ada", "dan"]);
+}
+
+#[test]
+fn the_leases_of_a_task_end_with_it() {
+    let mut leases = Leases::default();
+    for (paths, task) in [("a.rs", Some("p/1")), ("b.rs", Some("p/2")), ("c.rs", None), ("d.rs", Some("p/1"))] {
+        let request = Request { task: task.map(str::to_owned), ..request("ada", paths) };
+        leases.process(LeaseCommand::Reserve { request, wait_until: None, now: at(0) }).unwrap();
+    }
+    let which = Which::OfTask("p/1".into());
+    let events = leases.process(LeaseCommand::Release { agent: "ada".into(), which, now: at(1) }).unwrap();
+    assert_eq!(events.iter().map(shown).collect::<Vec<_>>(), ["released [1, 4]"]);
+}
+
+#[test]
+fn a_request_that_is_given_again_for_another_reason_waits_once() {
+    let mut leases = Leases::default();
+    leases.process(command(0, "ada", "exclusive a.rs")).unwrap();
+    for (reason, n_events) in [("to paint", 1), ("[redacted]", 0)] {
+        let request = Request { reason: reason.into(), ..request("bob", "a.rs") };
+        let events = leases.process(LeaseCommand::Reserve { request, wait_until: Some(at(100)), now: at(1) }).unwrap();
+        assert_eq!(events.len(), n_events, "{reason}");
+    }
+}
+
+#[test]
 fn a_refused_edit_is_recorded_once_and_an_edit_without_a_lease_is_seen() {
     check(&[
         (0, "ada", "exclusive src/**", "ada has 1+1"),
@@ -309,6 +443,13 @@ fn requests_past_a_limit_are_refused() {
     {
         let refused = leases.process(command(second, "ada", &what)).unwrap_err().to_string();
         assert!(refused.contains(expected), "{refused}");
+    }
+    let as_many: String = (0..TARGETS_MAX).map(|n| format!("f{n}.rs ")).collect();
+    assert_eq!(leases.clone().process(command(0, "ada", &format!("exclusive {as_many}"))).unwrap().len(), 1);
+    for seconds in [60, 86_400] {
+        let request = Request { ttl: Duration::from_secs(seconds), ..request("ada", "a.rs") };
+        let reserve = LeaseCommand::Reserve { request, wait_until: None, now: at(0) };
+        assert_eq!(leases.clone().process(reserve).unwrap().len(), 1, "{seconds} s");
     }
     for seconds in [0, 59, 86_401] {
         let request = Request { ttl: Duration::from_secs(seconds), ..request("ada", "a.rs") };
