@@ -201,6 +201,22 @@ fn a_short_lease_is_renewed_twice_in_its_time() {
 }
 
 #[test]
+fn a_renewal_keeps_what_lives_and_revives_nothing() {
+    check(&[
+        (0, "ada", "short a.rs", "ada has 1+1"),
+        (60, "ada", "renew", "ada renewed"),
+        (120, "bob", "exclusive a.rs", "a.rs is held by ada"),
+        (121, "bob", "exclusive a.rs", "bob has 2+1"),
+    ]);
+    check(&[
+        (0, "ada", "exclusive b.rs", "ada has 1+1"),
+        (0, "ada", "short a.rs", "ada has 2+1"),
+        (61, "ada", "renew", "ada renewed"),
+        (61, "bob", "exclusive a.rs", "bob has 3+1"),
+    ]);
+}
+
+#[test]
 fn the_shortest_lease_of_an_agent_decides_how_often_it_is_renewed() {
     check(&[
         (0, "ada", "exclusive b.rs", "ada has 1+1"),
