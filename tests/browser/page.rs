@@ -89,7 +89,9 @@ impl Page {
     /// Loads a page, and waits until it has loaded with everything that it includes.
     #[track_caller]
     pub fn goto(&self, url: &str) {
-        let answer = self.call("Page.navigate", &json!({ "url": url }));
+        // It waits for the server, and for a connection: six pages that keep theirs would block the seventh.
+        let answer = self.devtools.call(Some(&self.session), "Page.navigate", &json!({ "url": url }), DEADLINE);
+        let answer = answer.unwrap_or_else(|broken| panic!("{url}: {broken}"));
         if let Some(says) = answer["errorText"].as_str() {
             panic!("{url} does not load: {says}");
         }

@@ -113,6 +113,8 @@
   const follow = () => {
     stop();
     if (main.dataset.live !== "true") return;
+    // A browser has six connections to a server for all its tabs, and each stream takes one.
+    if (document.hidden) { retry = setTimeout(async () => { if (!await go(at())) follow(); }, 10000); return; }
     const query = new URLSearchParams(location.search);
     query.set("seen", main.dataset.at);
     source = new EventSource(`/live${path === "/" ? "" : path}?${query}`);
@@ -278,6 +280,10 @@
     document.addEventListener("compositionstart", () => { composing = true; });
     document.addEventListener("compositionend", release);
     addEventListener("popstate", () => { if (location.pathname === path) go(location.href); else location.reload(); });
+    document.addEventListener("visibilitychange", follow);
+    // A page that is kept for going back would keep its stream too.
+    addEventListener("pagehide", stop);
+    addEventListener("pageshow", (event) => { if (event.persisted) follow(); });
     setInterval(() => { tell(); lost(); }, 1000);
     follow();
   });
