@@ -149,6 +149,9 @@ fn listed_pattern_pairs_overlap_as_expected() {
         ("./src//x/../a.rs", "src/a.rs", true),
         ("../a", "a", false),
         ("../a", "x/../../a", true),
+        ("../../a", "a", false),
+        ("../../a", "../a", false),
+        ("../../a", "x/../../../a", true),
         ("/a", "a", false),
         ("/../a", "/a", true),
         ("~/a", "~/*", true),
@@ -172,6 +175,51 @@ fn a_pattern_is_relative_to_its_folder() {
     check(("/r/one", "/r/one/a"), ("/r/one/", "a"), true);
     check(("/r/one", "~/a"), ("/r/two", "~/a"), true);
     assert_eq!(Pattern::new(Some("/r/one"), "./src/../a").shown(), "./src/../a");
+}
+
+#[test]
+fn a_pattern_fits_up_to_each_limit() {
+    let names = |n: usize| vec!["a"; n].join("/");
+    for (written, fits) in [
+        ("a".repeat(GLOB_BYTES_MAX), true),
+        ("a".repeat(GLOB_BYTES_MAX + 1), false),
+        (names(GLOB_COMPONENTS_MAX), true),
+        (names(GLOB_COMPONENTS_MAX + 1), false),
+        (format!("{{b,{}}}", names(GLOB_COMPONENTS_MAX)), true),
+        (format!("{{b,{}}}", names(GLOB_COMPONENTS_MAX + 1)), false),
+        ("{a,b}".repeat(6), true),
+        ("{a,b}".repeat(7), false),
+    ] {
+        assert_eq!(Pattern::fits(&written), fits, "{written}");
+    }
+    // One that fits is not widened.
+    let longest = format!("src/{}", "?".repeat(GLOB_BYTES_MAX - 4));
+    assert!(!overlap(&longest, "src/other"));
+}
+
+#[test]
+fn a_literal_path_has_no_wildcards() {
+    let literal = Pattern::literal("src/{a,b}*[x]?.rs");
+    assert_eq!(literal.shown(), "src/{a,b}*[x]?.rs");
+    assert!(!literal.overlaps(&Pattern::new(None, "src/ax1.rs")));
+    assert!(literal.overlaps(&Pattern::new(None, "src")) && literal.overlaps(&Pattern::new(None, "src/*.rs")));
+    assert!(literal.overlaps(&literal.clone()));
+}
+
+#[test]
+fn the_cost_of_a_pattern_is_the_number_of_its_characters_and_wildcards() {
+    for (written, n_steps) in [("src/a.rs", 7), ("**/a.rs", 5), ("{a,b}.rs", 8), ("[a-c]*.rs", 5), ("src", 4)] {
+        assert_eq!(Pattern::new(None, written).n_steps(), n_steps, "{written}");
+    }
+}
+
+#[test]
+fn patterns_that_mean_the_same_are_the_same() {
+    for (a, b, expected) in
+        [("src/./x/../a.rs", "src/a.rs", true), ("{a,a}", "a", true), ("a", "b", false), ("a*", "a?", false)]
+    {
+        assert_eq!(Pattern::new(None, a).is_same(&Pattern::new(None, b)), expected, "{a} and {b}");
+    }
 }
 
 #[test]
