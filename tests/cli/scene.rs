@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -493,7 +494,10 @@ fn terminal() -> (File, File) {
     grantpt(&person).and_then(|()| unlockpt(&person)).expect("the terminal can be used");
     let name = ptsname(&person, Vec::new()).expect("the terminal has a name");
     let name = name.to_str().expect("it is text");
-    let terminal = File::options().read(true).write(true).open(name).expect("the terminal opens");
+    // Else it becomes the terminal of the tests, and its end theirs, where they lead a session.
+    let no_owner = i32::try_from(OpenptFlags::NOCTTY.bits()).expect("a flag is small");
+    let terminal =
+        File::options().read(true).write(true).custom_flags(no_owner).open(name).expect("the terminal opens");
     (File::from(person), terminal)
 }
 

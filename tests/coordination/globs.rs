@@ -208,7 +208,9 @@ fn a_literal_path_has_no_wildcards() {
 
 #[test]
 fn the_cost_of_a_pattern_is_the_number_of_its_characters_and_wildcards() {
-    for (written, n_steps) in [("src/a.rs", 7), ("**/a.rs", 5), ("{a,b}.rs", 8), ("[a-c]*.rs", 5), ("src", 4)] {
+    for (written, n_steps) in
+        [("src/a.rs", 7), ("**/a.rs", 5), ("{a,b}.rs", 8), ("[a-c]*.rs", 5), ("src", 4), ("a**b.rs", 6)]
+    {
         assert_eq!(Pattern::new(None, written).n_steps(), n_steps, "{written}");
     }
 }

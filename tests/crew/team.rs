@@ -1,7 +1,7 @@
 //! Agents on one log, in several processes that a test can end. It checks nothing.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,9 +35,17 @@ impl Team {
         Self { clock: Scripted::default(), folder, url }
     }
 
-    /// The log's file, unless it is on a server.
-    pub fn file(&self) -> Option<PathBuf> {
-        Some(PathBuf::from(&self.url)).filter(|path| path.exists())
+    /// On a log in a file, wherever the other tests have theirs.
+    pub fn on_file() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = folder.path().join("log").to_str().unwrap().to_owned();
+        Self { clock: Scripted::default(), folder, url }
+    }
+
+    /// The log's file.
+    pub fn file(&self) -> PathBuf {
+        assert!(Path::new(&self.url).exists(), "{} is no file", self.url);
+        PathBuf::from(&self.url)
     }
 
     /// The crew in another process: with its own store and liveness lock.

@@ -5,6 +5,8 @@ use std::time::Duration;
 use futures::StreamExt;
 use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpSocket;
 
 use super::Api;
 use crate::cli::demo;
@@ -75,9 +77,20 @@ async fn appended_events_arrive_while_the_client_listens() {
 async fn clients_that_never_read_hold_up_nobody() {
     let scene = demo::scene();
     let api = Api::start(&scene);
+    let host = api.url("").replace("http://", "");
+    let request = format!(
+        "GET /api/events/stream?after=0 HTTP/1.1\r\nhost: {host}\r\nauthorization: Bearer {}\r\n\r\n",
+        api.token()
+    );
+    // With buffers far smaller than the log, so that the server has to wait for its readers.
     let mut open = Vec::new();
     for _ in 0..50 {
-        open.push(api.get("/api/events/stream?after=0").await);
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let mut connection = socket.connect(host.parse().unwrap()).await.unwrap();
+        connection.write_all(request.as_bytes()).await.unwrap();
+        connection.readable().await.unwrap();
+        open.push(connection);
     }
     assert_eq!(api.command("task-add", &json!({ "text": "Go on", "plan": "backlog" })).await.0, 200);
     assert_eq!(api.view("/api/plans").await["items"].as_array().unwrap().len(), 4);

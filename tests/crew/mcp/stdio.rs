@@ -445,8 +445,12 @@ fn server_ends_with_its_program_though_its_input_is_open() {
     shell
         .env_clear()
         .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", scene.path("home"))
+        .env("HOME", scene.around().join("home"))
         .env("AGENT_ID", "ada");
+    // By which ./test finds what was left running.
+    if let Some(run) = std::env::var_os("CREWLOG_TEST_RUN") {
+        shell.env("CREWLOG_TEST_RUN", run);
+    }
     let mut agent = Client::start(&mut shell);
     agent.initialize("2025-06-18", "claude-code");
     agent.call("reserve_paths", json!({ "paths": ["x.rs"] }));
