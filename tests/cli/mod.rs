@@ -8,6 +8,7 @@ mod archive;
 mod block;
 mod check;
 mod codes;
+mod consent;
 mod crew;
 mod database;
 pub mod demo;
