@@ -187,6 +187,13 @@ fn value(line: &str, key: &str) -> Value {
     serde_json::from_str::<Value>(line).expect("it is JSON")[key].clone()
 }
 
+/// Writes the id of an event in another way.
+fn edit_id(lines: &mut [String], write: fn(&str) -> String) {
+    let id = value(&lines[9], "event_id");
+    let id = id.as_str().expect("a text");
+    edit(lines, 9, id, &write(id));
+}
+
 const HOSTILE: &[Edit] = &[
     ("nothing", |lines| lines.clear(), &["it is empty"]),
     (
@@ -217,31 +224,9 @@ const HOSTILE: &[Edit] = &[
     ("another sort", |lines| edit(lines, 9, "\"tags\":[", "\"tags\":[1,"), &["line 10: ", "expected a string"]),
     ("no event", |lines| lines.insert(9, "null".into()), &["line 10: ", "invalid type: null"]),
     ("an odd event id", |lines| edit(lines, 9, "\"event_id\":\"0", "\"event_id\":\""), &["line 10: ", "not a UUID"]),
-    (
-        "an event id in capitals",
-        |lines| {
-            let id = value(&lines[9], "event_id").to_string();
-            edit(lines, 9, &id, &id.to_uppercase());
-        },
-        &["line 10: ", "not a UUID in small letters"],
-    ),
-    (
-        "an event id in braces",
-        |lines| {
-            let id = value(&lines[9], "event_id");
-            let id = id.as_str().expect("a text");
-            edit(lines, 9, id, &format!("{{{id}}}"));
-        },
-        &["line 10: ", "not a UUID in small letters"],
-    ),
-    (
-        "an event id without dashes",
-        |lines| {
-            let id = value(&lines[9], "event_id").to_string();
-            edit(lines, 9, &id, &id.replace('-', ""));
-        },
-        &["line 10: ", "not a UUID in small letters with dashes"],
-    ),
+    ("an id in capitals", |lines| edit_id(lines, |id| id.to_uppercase()), &["line 10: ", "in small letters"]),
+    ("an id in braces", |lines| edit_id(lines, |id| format!("{{{id}}}")), &["line 10: ", "not a UUID"]),
+    ("an id without dashes", |lines| edit_id(lines, |id| id.replace('-', "")), &["line 10: ", "with dashes"]),
     ("a time of less", |lines| edit(lines, 9, "Z\"", "0Z\""), &["line 10: ", "six digits"]),
     ("a gap", |lines| drop(lines.remove(9)), &["line 10: ", "position 10 where 9 should be", "export of one plan"]),
     ("an event twice", |lines| lines.insert(9, lines[9].clone()), &["line 11: ", "position 9 where 10 should be"]),

@@ -1,4 +1,4 @@
-//! What a person sees before anything runs, and which answers let it run.
+//! The commands and agents that a person sees before they run, and the answers that let them run.
 
 use super::scene::{Running, Scene};
 
@@ -23,7 +23,7 @@ fn scene(config: &str) -> Scene {
 
 const PAINTER: &str = "[executors.painter]\ncommand = [\"true\"]\n";
 
-/// What is said of a plan before it runs.
+/// The lines about a plan before it runs.
 fn shown(scene: &Scene, words: &[&str], code: i32) -> Vec<String> {
     let ran = scene.run(&[&["run", "plan.md"], words].concat()).expect(code);
     let folder = scene.folder().to_string_lossy().into_owned();

@@ -1,4 +1,4 @@
-//! Who may do what, from which page; what every answer says to a browser; where a form leads.
+//! Callers and the commands that they may use, from a page of this server; headers of every answer; the pages after a form.
 
 use std::collections::BTreeSet;
 

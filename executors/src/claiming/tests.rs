@@ -1,4 +1,4 @@
-//! Who gets a dispatched task, and when nobody does.
+//! A dispatched task goes to one executor, or to none.
 
 use crewlog_mq::{Append, Cause, Expected, Memory, Metadata, NewEvent, Options, Position};
 use crewlog_planner::claim::{Ending, Executor};

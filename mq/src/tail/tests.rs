@@ -1,4 +1,4 @@
-//! What a follower gets from the tail: events in memory, news, faults, and the end; and many threads that use one tail.
+//! A follower gets events in memory, news, faults, and the end; many threads use one tail.
 
 use std::sync::mpsc::channel;
 
@@ -92,7 +92,7 @@ fn the_memory_of_a_tail_is_bounded() {
     let large = Recorded { metadata: "x".repeat(MIB), ..event(21, MIB) };
     tail.publish(0, vec![large]);
     assert_eq!((after(&follower, 13, 99), after(&follower, 14, 1)), (None, Some(vec![15])));
-    // What is gone does not count: as many small ones as may be are kept.
+    // Bytes of forgotten events do not count: of small ones, as many as may be are kept.
     publish(&tail, 0, 23..=3000);
     let first = 3000 - i64::try_from(EVENTS_MAX).expect("it is small");
     assert_eq!((after(&follower, first - 1, 1), after(&follower, first, 1)), (None, Some(vec![first + 1])));
@@ -165,7 +165,7 @@ fn a_log_that_went_back_is_told_to_each_follower_until_it_enters_the_new_generat
     let says = Error::WentBack { known: Position(5), head: Position(2) }.to_string();
     assert_eq!(ended.now_or_never().map(|error| error.to_string()), Some(says.clone()));
     assert_eq!((tail.generation(), tail.head(), tail.seen().end), (1, Position(2), end(2)));
-    // What began before changes nothing.
+    // A look that began before the loss changes nothing.
     assert!(!tail.saw(stale, end(9), Some(stale.end.mark())));
     tail.grew(0, end(9));
     publish(&tail, 0, 6..=9);
