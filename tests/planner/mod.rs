@@ -6,6 +6,7 @@
 mod amending;
 mod budgets;
 mod changing;
+mod claiming;
 mod claims;
 mod clarifying;
 mod compaction;
