@@ -303,7 +303,7 @@ async fn a_task_that_was_cut_off_runs_again_only_if_somebody_wants_that() {
         let is_run = rig.path("ran").exists();
         match interrupted {
             InterruptedTask::Rerun => {
-                assert!(is_run && matches!(end, Some(TaskEvent::TaskCompleted { .. })), "{end:?}")
+                assert!(is_run && matches!(end, Some(TaskEvent::TaskCompleted { .. })), "{end:?}");
             }
             InterruptedTask::Report => {
                 let Some(TaskEvent::TaskFailed { class, error, .. }) = end else { panic!("{end:?}") };

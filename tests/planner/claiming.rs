@@ -4,7 +4,7 @@ use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::claim::{
     Ending, Executor, LOST_MAX, TaskCommand, TaskEvent, TaskLease, TaskProgress, aggregate_id, split_aggregate_id,
 };
-use crewlog_planner::event::{FailureClass, Usage};
+use crewlog_planner::event::{ExecutorEvent, FailureClass, Usage};
 use crewlog_planner::plan::TaskId;
 
 const SECOND: i64 = 1_000_000;
@@ -87,6 +87,9 @@ fn check(script: &[(i64, &str, &str)]) {
         let found = match claim.process(command(*second, order)) {
             Ok(events) => {
                 let shown: Vec<_> = events.iter().map(shown).collect();
+                if let Some(last) = events.last().filter(|_| before.holder.is_some() || claim.holder.is_some()) {
+                    assert_eq!(last.ends_hold(), claim.holder.is_none(), "at {second}: {last:?}");
+                }
                 history.extend(events);
                 shown.join(", ")
             }
@@ -286,6 +289,47 @@ fn progress_is_recorded_once_and_belongs_to_its_attempt() {
         (7, "agent bob 2", "bob has 2 as 3, started 3"),
         (8, "progress 3 lexer", "progress 3 lexer"),
     ]);
+}
+
+#[test]
+fn the_planner_gets_each_end_and_each_use_and_nothing_else() {
+    let mut claim = TaskLease::default();
+    let mut told = Vec::new();
+    for order in [
+        "claim w1 1",
+        "start 1",
+        "renew 1",
+        "progress 1 lexer",
+        "release 1",
+        "claim w1 1",
+        "used 2",
+        "claim w1 2",
+        "fail 3",
+        "claim w1 3",
+        "ask 4",
+        "claim w1 4",
+        "stop 5",
+        "withdraw 5",
+        "claim w1 6",
+        "dies 6",
+    ] {
+        let events = claim.process(command(0, order)).unwrap();
+        let reports = events.into_iter().filter_map(|event| event.report(TaskId(7)));
+        told.extend(reports.map(|report| match report {
+            ExecutorEvent::TaskCompleted { node_id, attempt, result } => format!("{node_id}#{attempt} done {result}"),
+            ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
+                format!("{node_id}#{attempt} {class:?} {error}")
+            }
+            ExecutorEvent::NeedsClarification { node_id, attempt, question, .. } => {
+                format!("{node_id}#{attempt} asks {question}")
+            }
+            ExecutorEvent::TaskWithdrawn { node_id, attempt } => format!("{node_id}#{attempt} withdrawn"),
+            ExecutorEvent::UsageReported { node_id, attempt, epoch, usage } => {
+                format!("{node_id}#{attempt} used {} in {epoch}", usage.input_tokens)
+            }
+        }));
+    }
+    assert_eq!(told, ["7#1 used 7 in 2", "7#1 done ok", "7#2 Task no", "7#3 asks red?", "7#5 withdrawn"]);
 }
 
 #[test]

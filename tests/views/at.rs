@@ -122,7 +122,7 @@ async fn the_page_at_positions_of_a_recorded_day_shows_what_the_views_say() {
         assert!(page.contains(&format!("data-at=\"{}\" data-live=\"false\"", shown["at"])), "{plan} at {at}");
         n_shown += 1;
     }
-    assert!(i64::try_from(n_shown).unwrap() > n_positions() / 2, "{n_shown} plans were compared");
+    assert!(i64::from(n_shown) > n_positions() / 2, "{n_shown} plans were compared");
 }
 
 #[tokio::test]

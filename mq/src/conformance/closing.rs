@@ -128,7 +128,7 @@ async fn all_that_wait(rig: &Rig) {
     let mut live = store.follow(&Query::all(), Start::Beginning).boxed();
     assert!(live.next().await.is_some_and(|event| event.is_ok()));
     assert!(futures::poll!(live.next()).is_pending(), "no more is there");
-    let marked = store.follow_marked(&Query::all(), Start::Now).filter_map(async |item| item.err());
+    let marked = store.follow_marked(&Query::all(), Start::Now).filter_map(|item| std::future::ready(item.err()));
     // The lease is too long for a renewal to notice that the log is closed.
     let group = store.group("facts").query(Query::stream("facts")).lease(Duration::from_secs(3600));
     group.declare().await.expect("it is declared");

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::generate::Dice;
 use super::rig::{Rig, check_history, everything, new_name, note, noting};
-use crate::{Append, CellChange, CellExpected, EventStore, Expected, NewEvent, Options, Position, Query};
+use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, NewEvent, Options, Position, Query};
 
 const N_ROUNDS: u64 = 12;
 
@@ -34,12 +34,36 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     let repeated = reopened.append(append).await.expect("a repetition is accepted after the store was opened again");
     assert_eq!(repeated.places, first.places);
     assert_eq!(reopened.cell("s", "k").await.expect("it can be read"), cell, "a repetition changes no cell");
+    other_events(&reopened).await;
     lost_replies(&reopened, &mut Dice::new(seed)).await;
     check_history(&everything(&reopened).await);
 }
 
 fn known(id: u128, n: u64) -> NewEvent {
     note(n).with_id(Uuid::from_u128(id)).with_tags(["known"])
+}
+
+/// An id names one event: with anything else of it different, or beside an event that is new, it is refused.
+async fn other_events(store: &EventStore) {
+    let before = everything(store).await;
+    let other = || Append::to("facts", "a", Expected::Any, vec![known(1, 1), known(2, 2)]);
+    let mut data = other();
+    data.writes[0].events[1] = known(2, 3);
+    let mut tags = other();
+    tags.writes[0].events[0] = note(1).with_id(Uuid::from_u128(1)).with_tags(["other"]);
+    let mut aggregate = other();
+    aggregate.writes[0].aggregate_id = "c".into();
+    let mut stream = other();
+    stream.writes[0].stream_id = "other".into();
+    let partly = other().and("facts", "b", Expected::Any, vec![known(4, 4)]);
+    for (append, is_reused) in [(data, true), (tags, true), (aggregate, true), (stream, true), (partly, false)] {
+        match store.append(append).await {
+            Err(Error::IdReused { .. }) if is_reused => {}
+            Err(Error::PartlyKnown { unknown, .. }) if !is_reused => assert_eq!(unknown, Uuid::from_u128(4)),
+            another => panic!("{another:?}"),
+        }
+    }
+    assert_eq!(everything(store).await, before);
 }
 
 /// A caller abandons its append after any number of steps, and repeats it.

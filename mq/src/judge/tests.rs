@@ -1,4 +1,4 @@
-//! The blocks of the suite that are about appends, on a log in memory: the database that adds least to the judge.
+//! The blocks of the suite that are about appends, on logs in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -15,9 +15,26 @@ fn memory() -> Rig {
     })
 }
 
+#[cfg(feature = "sqlite")]
+fn sqlite() -> Rig {
+    let logs: Arc<tokio::sync::Mutex<HashMap<String, EventStore>>> = Arc::default();
+    Rig::new("SQLite in memory", move |name, options| {
+        let logs = Arc::clone(&logs);
+        async move {
+            let mut logs = logs.lock().await;
+            if !logs.contains_key(&name) {
+                logs.insert(name.clone(), EventStore::on(crate::Sqlite::in_memory(options).await?));
+            }
+            Ok(logs[&name].clone())
+        }
+    })
+}
+
 #[tokio::test]
 async fn appends_are_judged_as_the_suite_says() {
     for block in ["atomicity", "idempotency", "cells", "time", "closing", "model"] {
         check_block(&memory(), block, 1).await;
+        #[cfg(feature = "sqlite")]
+        check_block(&sqlite(), block, 1).await;
     }
 }
