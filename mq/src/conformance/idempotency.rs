@@ -43,7 +43,7 @@ fn known(id: u128, n: u64) -> NewEvent {
     note(n).with_id(Uuid::from_u128(id)).with_tags(["known"])
 }
 
-/// An id names one event: with anything else of it different, or beside an event that is new, it is refused.
+/// An id names one event: with anything else of it different, or with an event that is new, it is refused.
 async fn other_events(store: &EventStore) {
     let before = everything(store).await;
     let other = || Append::to("facts", "a", Expected::Any, vec![known(1, 1), known(2, 2)]);
