@@ -254,7 +254,7 @@ fn a_task_with_which_agents_were_lost_in_a_row_waits_for_a_person() {
         ]
         .concat(),
     );
-    // Who gives it back was not lost with it.
+    // An agent that gives it back was not lost with it.
     let given = (5, "release 3", "released 3: over");
     check(
         &[
