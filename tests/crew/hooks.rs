@@ -522,11 +522,13 @@ fn a_socket_with_a_long_path_is_in_the_runtime_folder() {
         command
     };
     let resident = Running::start(&mut with_store(&["work", "--no-input"]));
-    let has_socket = || {
+    let socket = || {
         let files = fs::read_dir(&runtime).unwrap().flatten().map(|entry| entry.path());
-        files.into_iter().any(|path| path.extension().is_some_and(|end| end == "sock"))
+        files.into_iter().find(|path| path.extension().is_some_and(|end| end == "sock"))
     };
-    wait_for("a socket", has_socket);
+    let has_socket = || socket().is_some();
+    // A socket is there a moment before somebody listens.
+    wait_for("a listener", || socket().is_some_and(|path| std::os::unix::net::UnixStream::connect(path).is_ok()));
     resident.signal(rustix::process::Signal::STOP);
     let begun = Instant::now();
     let file = rig.0.around().join("edit.json");
