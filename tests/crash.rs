@@ -213,10 +213,9 @@ fn count(lines: &[String]) -> BTreeMap<&str, usize> {
     counts
 }
 
-/// All of these positions if `CREWLOG_TEST_SWEEP` is `all`; else every fourth, beginning elsewhere in each run. A failure
-/// names its position.
+/// All of these positions in `./test crash`; else every fourth, with another beginning in each run. A failure names its position.
 fn sampled(positions: RangeInclusive<i64>) -> Vec<i64> {
-    let step = if std::env::var("CREWLOG_TEST_SWEEP").is_ok_and(|sweep| sweep == "all") { 1 } else { 4 };
+    let step = if crewlog_stage::tries_all() { 1 } else { 4 };
     positions.skip(std::process::id() as usize % step).step_by(step).collect()
 }
 

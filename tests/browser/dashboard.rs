@@ -279,10 +279,6 @@ fn each_view_is_readable_at_each_size_and_in_each_scheme() {
         for (scheme, preferences) in
             [("light", &[Preference::ReducedMotion][..]), ("dark", &[Preference::ReducedMotion, Preference::Dark])]
         {
-            // Nothing is checked there that is not checked in another combination.
-            if (width, scheme) == (390, "dark") && keeps.is_none() {
-                continue;
-            }
             page.prefer(preferences);
             for (n, view) in VIEWS.iter().enumerate() {
                 page.goto(&served.url(view));

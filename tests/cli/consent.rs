@@ -74,3 +74,12 @@ fn a_yes_is_a_yes_in_four_spellings() {
         assert_eq!(running.finish().status.code(), Some(code), "{answer}");
     }
 }
+
+#[test]
+fn what_would_undo_a_task_is_shown_before_anything_runs() {
+    let scene = Scene::new();
+    scene.write("plan.md", "1. Run `true` (undo: `rm -rf build`)\n2. Look at it (undo: `rm -rf notes`)\n");
+    let undone = ["1  rm -rf build  (if it is to be undone)", "2  rm -rf notes  (if it is to be undone)"];
+    scene.run(&["run", "plan.md"]).expect(1).says(&undone).says(&["nothing was run: no terminal to ask on"]);
+    scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).says(&undone);
+}

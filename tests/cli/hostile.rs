@@ -20,15 +20,6 @@ fn unread_standard_error_does_not_stop_work() {
 }
 
 #[test]
-fn what_would_undo_a_task_is_shown_before_anything_runs() {
-    let scene = Scene::new();
-    scene.write("plan.md", "1. Run `true` (undo: `rm -rf build`)\n2. Look at it (undo: `rm -rf notes`)\n");
-    let undone = ["1  rm -rf build  (if it is to be undone)", "2  rm -rf notes  (if it is to be undone)"];
-    scene.run(&["run", "plan.md"]).expect(1).says(&undone).says(&["nothing was run: no terminal to ask on"]);
-    scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0).says(&undone);
-}
-
-#[test]
 fn a_run_that_loses_its_terminal_releases_its_task() {
     let scene = Scene::new();
     let mut gate = Gate::new(&scene, "gate");

@@ -1,4 +1,4 @@
-//! Plans on a log: what they record, their states and forks; plans of agents, their tools and requests, and sub-plans.
+//! Plans on a log: records, states, forks and sub-plans. Plans made by agents: tools and requests.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 

@@ -12,9 +12,8 @@ use crate::cli::scene::Scene;
 use crate::cli::server::on_server;
 use crewlog_stage::cluster::Database;
 
-/// The number of positions: all of them where all deaths of a run are tried too.
 fn n_positions() -> i64 {
-    if std::env::var("CREWLOG_TEST_SWEEP").is_ok_and(|sweep| sweep == "all") { 200 } else { 40 }
+    if crewlog_stage::tries_all() { 200 } else { 40 }
 }
 
 /// The end of the recorded day: the server appends more.

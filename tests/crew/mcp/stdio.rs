@@ -447,7 +447,7 @@ fn server_ends_with_its_program_though_its_input_is_open() {
         .env("PATH", std::env::var_os("PATH").unwrap())
         .env("HOME", scene.around().join("home"))
         .env("AGENT_ID", "ada");
-    // ./test finds by it what was left running.
+    // With this mark, ./test finds processes that were left running.
     if let Some(run) = std::env::var_os("CREWLOG_TEST_RUN") {
         shell.env("CREWLOG_TEST_RUN", run);
     }

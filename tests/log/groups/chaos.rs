@@ -19,7 +19,6 @@ impl Dice {
 }
 
 const N_AGGREGATES: i64 = 12;
-const N_ROUNDS: u64 = 6;
 const N_NEW: i64 = 20;
 
 /// Ends after a number of appends, which serve as the clock here.
@@ -44,7 +43,7 @@ async fn turmoil(store: &EventStore, seed: u64, deletes_cells: bool) -> (Seen, i
     let group = group(store).partitions(5).lease(Duration::from_millis(200)).park_after(2);
     let mut n = 0;
     group.declare().await.expect("it goes well");
-    for round in 0..N_ROUNDS {
+    for round in 0..if crewlog_stage::tries_all() { 15 } else { 6 } {
         let roll = |sides| dice.lock().expect("it goes well").roll(sides);
         let mut workers: FuturesUnordered<_> = (0..=roll(3)).map(|_| group.run(failing())).collect();
         tokio::select! {

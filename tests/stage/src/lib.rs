@@ -6,6 +6,11 @@ pub mod counting;
 
 use std::path::Path;
 
+/// True in `./test crash`, where long tests try everything instead of a sample.
+pub fn tries_all() -> bool {
+    std::env::var("CREWLOG_TEST_SWEEP").is_ok_and(|sweep| sweep == "all")
+}
+
 /// A path of a temporary folder as text.
 pub fn text(path: &Path) -> String {
     path.to_str().expect("the path is UTF-8").to_owned()
