@@ -329,3 +329,22 @@ fn everything_is_reached_by_keyboard() {
     page.goto(&served.url("/plans/iso-week-dates-7k2m?at=2300&task=T15"));
     reached(&["top", "time", "notice", "plan", "timeline", "graph", "tasks", "inspector"]);
 }
+
+#[test]
+fn a_page_that_is_hidden_or_left_gives_its_stream_back_and_goes_on_when_it_is_seen() {
+    let served = Served::demo();
+    let page = served.open();
+    page.eval("window.streams = []; const Real = EventSource; window.EventSource = class extends Real { constructor(url) { super(url); window.streams.push(this); } }; 1");
+    let states = |page: &Page| page.eval("window.streams.map(stream => stream.readyState === 2)");
+    let see = "Object.defineProperty(document, 'hidden', { configurable: true, get: () => HIDDEN }); document.dispatchEvent(new Event('visibilitychange')); 1";
+    page.eval(&see.replace("HIDDEN", "false"));
+    assert_eq!(states(&page), json!([false]));
+    page.eval(&see.replace("HIDDEN", "true"));
+    assert_eq!(states(&page), json!([true]), "a hidden page has no stream");
+    page.eval(&see.replace("HIDDEN", "false"));
+    assert_eq!(states(&page), json!([true, false]), "it has one again");
+    page.eval("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true })); 1");
+    assert_eq!(states(&page), json!([true, true]), "nor has one that is kept for going back");
+    page.eval("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true })); 1");
+    assert_eq!(states(&page), json!([true, true, false]));
+}
