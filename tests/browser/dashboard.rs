@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use super::faults::Fault;
 use super::page::{Browser, DEADLINE, Device, Page, Preference};
 use super::proxy::Proxy;
 use crate::cli::scene::{Running, Scene};
@@ -92,6 +93,30 @@ fn a_question_is_answered_in_place() {
     waits_until_gone(&page, "[data-kind='question']");
     assert_eq!(served.scene.show("backlog")["questions"][0]["answer"], "Ada");
     assert_eq!(page.faults(), []);
+}
+
+#[test]
+fn without_javascript_every_form_works() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "Choose a name", "--new"]).expect(0);
+    scene.run(&["task", "add", "Use the name", "--after", "1"]).expect(0);
+    scene.run(&["task", "ask", "backlog/2", "Which name?"]).expect(0);
+    let served = Served::on(scene);
+    let page = served.open();
+    page.without_scripts();
+    page.goto(&served.url("/"));
+    assert_eq!(page.eval("document.scripts.length > 0"), true);
+    page.type_text("[data-kind='question'] input[name='text']", "Ada");
+    page.press("Enter");
+    waits_until_gone(&page, "[data-kind='question']");
+    assert_eq!(served.scene.show("backlog")["questions"][0]["answer"], "Ada");
+    page.goto(&served.url("/plans/backlog"));
+    page.click("[data-key='change'] summary");
+    page.type_text("form[action='/do/task-add'] input[name='text']", "Tell the others");
+    page.press("Enter");
+    waits_for(&page, "[data-task='3']");
+    assert_eq!(page.eval("location.pathname"), "/plans/backlog");
+    assert!(page.faults().iter().all(|fault| matches!(fault, Fault::Request { .. })), "only its scripts are missing");
 }
 
 #[test]

@@ -175,6 +175,12 @@ impl Page {
         self.call("Network.emulateNetworkConditions", &speed);
     }
 
+    /// Lets no script of the pages load, as in a browser without JavaScript. Expressions are evaluated all the same.
+    #[track_caller]
+    pub fn without_scripts(&self) {
+        self.call("Network.setBlockedURLs", &json!({ "urls": ["*.js", "*.js?*"] }));
+    }
+
     /// Writes what the page shows to a PNG file.
     #[track_caller]
     pub fn screenshot(&self, path: impl AsRef<Path>) {

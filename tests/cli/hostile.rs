@@ -32,6 +32,31 @@ fn a_run_that_loses_its_terminal_releases_its_task() {
     assert_eq!(scene.events_of_type("TaskReleased").len(), 1);
 }
 
+/// In a namespace of its own a small disk is mounted, which the first task fills until the log cannot grow.
+#[test]
+fn a_task_that_ended_on_a_full_disk_is_recorded_once_there_is_room() {
+    let script = "mount -t tmpfs -o size=400k disk disk || exit 7
+        crewlog --store disk/log.db run plan.md --yes 2>&1 >plan | while IFS= read -r line; do
+            case $line in *'no space is left'*) echo \"$line\"; rm -f disk/filler ;; esac
+        done
+        crewlog --store disk/log.db show \"$(cat plan)\" -o json >&2";
+    let scene = Scene::new();
+    std::fs::create_dir(scene.path("disk")).unwrap();
+    // The filler leaves no block of the disk free, and its writer does not mind.
+    scene.write("plan.md", "1. Run `cat /dev/zero > disk/filler 2>/dev/null || echo one`\n2. Run `echo two`\n");
+    let crewlog = scene.crewlog(&[]);
+    let program = std::path::Path::new(crewlog.get_program()).parent().unwrap().to_owned();
+    let mut command = Command::new("unshare");
+    command.args(["--user", "--map-root-user", "--mount", "sh", "-c", script]).current_dir(scene.folder());
+    command.envs(crewlog.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let ran = Running::start(command.env("PATH", path).stdin(Stdio::null())).finish().expect(0);
+    assert!(ran.stdout.contains("make room and try again"), "{}", ran.stdout);
+    let shown: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert_eq!(shown["status"], "done", "{shown}");
+    assert_eq!((shown["tasks"][0]["attempts"].clone(), shown["tasks"][0]["result"].clone()), (1.into(), "one".into()));
+}
+
 #[test]
 fn unread_standard_output_does_not_stop_work() {
     for form in ["text", "json", "jsonl"] {

@@ -13,6 +13,11 @@ fn screen(output: &str) -> String {
     super::screen::screen(output, (80, 24))
 }
 
+fn resize(terminal: &File, (columns, rows): (u16, u16)) {
+    let size = rustix::termios::Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(terminal, size).expect("it has a size");
+}
+
 fn is_raw(terminal: &File) -> bool {
     let modes = tcgetattr(terminal).expect("it is a terminal").local_modes;
     !modes.contains(LocalModes::ICANON | LocalModes::ECHO)
@@ -54,6 +59,26 @@ fn ctrl_c_a_signal_and_a_lost_log_give_the_terminal_back() {
         let (_, after) = ran.stderr.split_once("\u{1b}[?1049l").expect("it leaves the other screen");
         assert_eq!(after.contains("error: "), way == "lost", "{way}: {after}");
         assert!(!is_raw(&terminal), "{way}");
+    }
+}
+
+#[test]
+fn a_terminal_of_any_size_and_kind_is_drawn_on_and_given_back() {
+    let scene = Scene::new();
+    scene.plan("1. Which colour is it?\n").1.expect(5);
+    for (size, term) in [((1, 1), "xterm"), ((2, 1), "xterm"), ((3, 200), "xterm"), ((500, 2), "xterm"), (SIZE, "dumb")] {
+        let mut command = scene.crewlog(&["top"]);
+        let (mut top, terminal) = Running::start_full_screen(command.env("TERM", term), size);
+        top.stderr.until("\u{1b}[?1049h");
+        for size in [(80, 24), (1, 1), (80, 24)] {
+            resize(&terminal, size);
+            top.signal(Signal::WINCH);
+        }
+        top.stderr.until_it(|output| screen(output).contains("Which colour"));
+        top.presses("q");
+        let ran = top.finish().expect(0);
+        assert!(ran.stderr.ends_with("\u{1b}[?25h"), "{size:?} {term}: {:?}", ran.stderr);
+        assert!(!is_raw(&terminal), "{size:?} {term}");
     }
 }
 

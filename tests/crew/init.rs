@@ -385,6 +385,23 @@ fn unattended_init_writes_nothing_outside_the_repository() {
     assert!(fs::symlink_metadata(scene.path("CLAUDE.md")).unwrap().is_symlink(), "the link is followed");
 }
 
+/// As root there is nothing that may not be written, so files stand where folders are needed.
+#[test]
+fn a_home_that_cannot_be_written_stops_nothing_in_the_repository() {
+    for blocked in [&[".config"][..], &[".config", ".local", ".cache"]] {
+        let scene = scene();
+        for name in blocked {
+            fs::write(scene.around().join("home").join(name), "mine").unwrap();
+        }
+        let home = tree(&scene.around().join("home"));
+        let wrote = outcomes(&scene.run(&["init", "--host", "claude", "-o", "json"]).expect(0));
+        assert_eq!(wrote[".mcp.json"], "wrote");
+        scene.run(&["task", "add", "One"]).expect(0);
+        scene.run(&["init", "--remove"]).expect(0);
+        assert_eq!(tree(&scene.around().join("home")), home);
+    }
+}
+
 #[test]
 fn in_the_home_every_file_is_the_users_own() {
     let scene = scene();

@@ -78,6 +78,29 @@ async fn a_caller_that_asks_too_often_is_refused_for_a_second_and_no_other() {
 }
 
 #[tokio::test]
+async fn a_file_of_tokens_that_cannot_be_read_is_named_and_no_token_is_called_wrong() {
+    let scene = Scene::with_repository();
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    for damaged in ["", "{bad", "{}", "[{}]"] {
+        scene.write(".crewlog/log.db-tokens", damaged);
+        let answer = api.get("/api/plans").await;
+        assert_eq!(answer.status(), 503, "{damaged:?}");
+        let problem: serde_json::Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("log.db-tokens cannot be read"), "{damaged:?}: {detail}");
+        assert!(problem["hints"][0].as_str().unwrap().contains("serve tokens add"), "{problem}");
+        let page = api.bare(Method::GET, "/").header("cookie", &cookie).send().await.unwrap();
+        assert_eq!(page.status(), 200, "the person needs no token");
+        for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["serve", "tokens"], &["serve", "tokens", "add", "a"]] {
+            scene.run(words).expect(1).says(&["log.db-tokens cannot be read", "hint: "]);
+        }
+        assert_eq!(scene.read(".crewlog/log.db-tokens"), damaged, "it is left for the person to look at");
+    }
+}
+
+#[tokio::test]
 async fn another_host_or_the_page_of_another_server_is_refused() {
     let scene = Scene::with_repository();
     scene.run(&["init"]).expect(0);

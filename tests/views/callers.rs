@@ -127,6 +127,49 @@ async fn a_form_is_for_the_person_at_a_page_of_this_server() {
 }
 
 #[tokio::test]
+async fn what_another_tab_has_settled_is_settled_once_and_the_page_says_so() {
+    let scene = Scene::with_repository();
+    for task in ["Paint the door", "Paint the wall"] {
+        scene.run(&["task", "add", task]).expect(0);
+    }
+    scene.run(&["task", "add", "Choose a colour", "--after", "2"]).expect(0);
+    scene.run(&["task", "ask", "backlog/3", "Which colour?"]).expect(0);
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    for (first, second, event) in [
+        (
+            ("task-done", [("task", "backlog/1"), ("result", "red")]),
+            ("task-done", [("task", "backlog/1"), ("result", "blue")]),
+            "TaskCompleted",
+        ),
+        (
+            ("task-fail", [("task", "backlog/2"), ("reason", "rain")]),
+            ("task-done", [("task", "backlog/2"), ("result", "dry")]),
+            "TaskFailed",
+        ),
+        (
+            ("answer", [("question", "backlog/q1"), ("text", "red")]),
+            ("answer", [("question", "backlog/q1"), ("text", "blue")]),
+            "QuestionAnswered",
+        ),
+    ] {
+        let sent = async |(name, fields): (&str, [(&str, &str); 2])| {
+            let request = api.bare(Method::POST, &format!("/do/{name}")).header(COOKIE, &cookie);
+            let answer = with_form(request.header("accept", "text/html"), &fields).send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        };
+        let (status, said) = sent(first).await;
+        assert_eq!(status, 303, "{first:?}: {said}");
+        let n_events = scene.events().len();
+        let (status, said) = sent(second).await;
+        assert_eq!(status, 409, "{second:?}: {said}");
+        assert_eq!(scene.events().len(), n_events, "{second:?}");
+        assert_eq!(scene.events_of_type(event).len(), 1);
+        assert!(said.contains("already") || said.contains("has ended"), "{second:?}: {said}");
+    }
+}
+
+#[tokio::test]
 async fn a_form_leads_back_to_a_page_of_this_server() {
     let scene = Scene::with_repository();
     scene.run(&["task", "add", "Paint the door"]).expect(0);
@@ -203,8 +246,15 @@ async fn two_servers_need_two_ports_and_any_loopback_address_will_do() {
     scene.run(&["serve", "--listen", listen]).expect(1).says(&[listen, "in use"]);
     let other = Api::start_with(&scene, &["--listen", "[::1]:0"]);
     assert!(other.url("").starts_with("http://[::1]:"), "{}", other.printed);
-    for (api, cookie) in [(&api, api.cookie().await), (&other, other.cookie().await)] {
-        let page = api.bare(Method::GET, "/").header(COOKIE, cookie).send().await.unwrap();
-        assert_eq!(page.status(), 200, "{}", api.url(""));
+    let cookies = [api.cookie().await, other.cookie().await];
+    for (api, own, foreign) in [(&api, &cookies[0], &cookies[1]), (&other, &cookies[1], &cookies[0])] {
+        // A browser sends the cookies of all ports.
+        for (cookie, status) in [(format!("{foreign}; {own}"), 200), (foreign.clone(), 401)] {
+            let page = api.bare(Method::GET, "/").header(COOKIE, cookie).send().await.unwrap();
+            assert_eq!(page.status(), status, "{}", api.url(""));
+        }
     }
+    let added = other.command("task-add", &json!({ "text": "By the other" })).await;
+    assert_eq!(added.0, 200, "{}", added.1);
+    assert_eq!(api.view("/api/plans").await["items"].as_array().unwrap().len(), 1, "both have one log");
 }

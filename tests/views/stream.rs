@@ -9,6 +9,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpSocket;
 
 use super::Api;
+use super::api::token;
 use crate::cli::demo;
 use crate::cli::scene::Scene;
 
@@ -71,6 +72,55 @@ async fn appended_events_arrive_while_the_client_listens() {
         tokio::join!(read(&api, &path, None, 1), async { api.command("task-add", &json!({ "text": "Two" })).await });
     assert_eq!(added.0, 200);
     assert_eq!(found, [head + 1]);
+}
+
+#[tokio::test]
+async fn a_revoked_token_reads_no_further_event() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    let api = Api::start(&scene);
+    let head = api.view("/api/plans").await["at"].as_i64().unwrap();
+    let reader = token(&scene, "reader", "read");
+    let path = format!("/api/events/stream?after={}", head - 1);
+    let response = api.bare(Method::GET, &path).bearer_auth(reader).send().await.unwrap();
+    let mut bytes = response.bytes_stream();
+    let first = bytes.next().await.unwrap().unwrap();
+    assert!(first.starts_with(format!("id: {head}\n").as_bytes()), "{first:?}");
+    scene.run(&["serve", "tokens", "revoke", "reader"]).expect(0);
+    scene.run(&["task", "add", "Two"]).expect(0);
+    let rest = tokio::time::timeout(Duration::from_secs(30), bytes.collect::<Vec<_>>()).await.expect("it ends");
+    let rest = rest.into_iter().map(|part| String::from_utf8(part.unwrap().to_vec()).unwrap()).collect::<String>();
+    assert!(!rest.contains("id: "), "{rest}");
+}
+
+/// Pages, streams and views after the file of the log was replaced by an older one.
+#[tokio::test]
+async fn a_log_that_was_replaced_is_named_on_every_face_of_a_running_server() {
+    let scene = Scene::with_repository();
+    scene.run(&["task", "add", "One", "--new"]).expect(0);
+    scene.run(&["db", "backup", "older.db"]).expect(0);
+    scene.run(&["task", "add", "Two"]).expect(0);
+    let api = Api::start(&scene);
+    let cookie = api.cookie().await;
+    let head = api.view("/api/plans").await["at"].as_i64().unwrap();
+    assert_eq!(read(&api, "/api/events/stream?after=0", None, head as usize).await.last(), Some(&head));
+    std::fs::rename(scene.path("older.db"), scene.path(".crewlog/log.db")).unwrap();
+    let said = "was deleted or replaced while it was in use";
+    for path in ["/api/plans", "/api/plans/backlog", "/api/events?after=0", "/api/events/stream?after=0"] {
+        let answer = api.get(path).await;
+        assert_eq!(answer.status(), 503, "{path}");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains(said), "{path}: {text}");
+    }
+    let added = api.command("task-add", &json!({ "text": "Three" })).await;
+    assert_eq!(added.0, 503, "{}", added.1);
+    for path in ["/", "/plans/backlog"] {
+        let page = api.bare(Method::GET, path).header("cookie", &cookie).header("accept", "text/html").send();
+        let page = page.await.unwrap();
+        assert_eq!(page.status(), 503, "{path}");
+        let text = page.text().await.unwrap();
+        assert!(text.contains(said) && !text.contains("Two"), "{path}: {text}");
+    }
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use super::problem::Problem;
 pub use crate::cli::programs::Scope;
 use crate::commands::serve::Tokens;
 use crate::context::{Session, person};
-use crate::ui::failure::{Code, Failure};
+use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::text::{now, rfc3339, sha256};
 
 /// The characters of a token.
@@ -92,26 +92,27 @@ impl Credentials {
     pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
         let (person, cookie) = (random(), random());
         let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
+        read(&tokens)?;
         let name = format!("crewlog-{port}");
         Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
     }
 
-    /// The author of a request. A revoked token is refused from then on; an open stream continues to its end.
-    pub fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
+    /// The author of a request; `None` if it has no credential that is good now. Fails if the tokens cannot be read.
+    pub fn caller(&self, headers: &HeaderMap) -> Result<Option<Caller>, Failure> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let credential = text(AUTHORIZATION).and_then(|value| value.split_once(' '));
         if let Some((_, token)) = credential.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
             let token = token.trim();
             if is_same(token, &self.agent) {
-                return Some(Caller::Agent);
+                return Ok(Some(Caller::Agent));
             }
             let digest = sha256(token);
-            let known = read(&self.tokens).unwrap_or_default().into_iter().find(|known| known.sha256 == digest)?;
-            return Some(Caller::Token { name: known.name, scopes: known.scopes });
+            let known = read(&self.tokens)?.into_iter().find(|known| known.sha256 == digest);
+            return Ok(known.map(|known| Caller::Token { name: known.name, scopes: known.scopes }));
         }
         let cookies = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';'));
         let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(self.name.as_str())?.strip_prefix('='));
-        own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person)
+        Ok(own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person))
     }
 
     /// A cookie in exchange for the person's token, which is then used up.
@@ -162,7 +163,10 @@ fn random() -> String {
 }
 
 fn read(file: &Path) -> Result<Vec<Token>, Failure> {
-    let cannot = |error: String| Failure::user(format!("{} cannot be read: {error}", file.display()));
+    let cannot = |error: String| {
+        let failure = Failure { why: Why::Fault, ..Failure::user(format!("{} cannot be read: {error}", file.display())) };
+        failure.hint("where it is damaged, remove it and make the tokens again: `crewlog serve tokens add NAME`")
+    };
     match fs::read(file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

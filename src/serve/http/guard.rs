@@ -37,7 +37,7 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; i
 
 pub struct Guard {
     site: Arc<Site>,
-    credentials: Credentials,
+    credentials: Arc<Credentials>,
     hosts: Vec<String>,
     free: Semaphore,
     /// By caller: the start of its current second, and its requests since then.
@@ -81,7 +81,7 @@ fn signed_out(why: &str) -> Box<Response> {
 }
 
 impl Guard {
-    pub fn new(credentials: Credentials, hosts: Vec<String>, site: Arc<Site>) -> Self {
+    pub fn new(credentials: Arc<Credentials>, hosts: Vec<String>, site: Arc<Site>) -> Self {
         Self { site, credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
     }
 
@@ -120,8 +120,10 @@ impl Guard {
                 None => signed_out(why),
             });
         }
-        let Some(caller) = self.credentials.caller(headers) else {
-            return Err(signed_out("this browser or program is not signed in"));
+        let caller = match self.credentials.caller(headers) {
+            Ok(Some(caller)) => caller,
+            Ok(None) => return Err(signed_out("this browser or program is not signed in")),
+            Err(failure) => return Err(Box::new(Problem::from(failure).into_response())),
         };
         let is_api = uri.path().starts_with("/api/");
         match &caller {

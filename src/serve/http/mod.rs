@@ -90,9 +90,6 @@ pub async fn serve_with(
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
     let streams = Arc::new(Semaphore::new(STREAMS_MAX));
     let site = Arc::new(page::Site { views: server.views.clone(), session: session.clone() });
-    let api =
-        Api { session: session.clone(), crew: crew.clone(), views: server.views.clone(), site: site.clone(), streams };
-    let api = Arc::new(api);
     let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
         (Some(certificate), Some(key)) => Some(tls(&beside(session, certificate)?, &beside(session, key)?)?),
@@ -104,7 +101,7 @@ pub async fn serve_with(
     })?;
     let address = listener.local_addr().map_err(cannot)?;
     let scheme = if acceptor.is_some() { "https" } else { "http" };
-    let credentials = Credentials::new(session, address.port(), acceptor.is_some())?;
+    let credentials = Arc::new(Credentials::new(session, address.port(), acceptor.is_some())?);
     // It is called from elsewhere by its configured name.
     let named = config.hosts.first().filter(|_| !address.ip().is_loopback());
     let base = match named {
@@ -112,12 +109,14 @@ pub async fn serve_with(
         None => format!("{scheme}://{address}"),
     };
     begun(&print(session, address, &base, &credentials)?);
-    let guarding = Arc::new(Guard::new(credentials, hosts_of(address, config), site.clone()));
+    let guarding = Arc::new(Guard::new(credentials.clone(), hosts_of(address, config), site.clone()));
+    let (session, crew, views) = (session.clone(), crew.clone(), server.views.clone());
+    let api = Arc::new(Api { session, crew, views, site: site.clone(), streams, credentials });
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
     let router = Router::new()
         .route_service(MCP, mcp)
-        .merge(api_router(api.clone()))
+        .merge(api_router(api))
         .merge(page::router(site))
         .fallback(async || Problem::new(StatusCode::NOT_FOUND, "there is nothing at this address"))
         .method_not_allowed_fallback(async || {

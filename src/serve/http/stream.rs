@@ -21,7 +21,7 @@ use crate::views::queries::beyond;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Events after a position, then each as it is appended. The id of each is its position; a reconnecting client sends
-/// the last one in `Last-Event-ID`.
+/// the last one in `Last-Event-ID`. A stream ends before the next event once its token is revoked.
 #[utoipa::path(
     get, path = "/api/events/stream", params(Streamed),
     responses((status = 200, body = String, content_type = "text/event-stream"))
@@ -47,7 +47,11 @@ pub async fn stream(
     let place = place.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open"))?;
     let (query, _) = of.query(&api).await?;
     let records = api.crew.store().follow(&query, Start::After(after));
-    let events = records.take_while(|item| std::future::ready(!matches!(item, Err(error) if error.is_final())));
+    let credentials = api.credentials.clone();
+    let events = records.take_while(move |item| {
+        let may_read = || credentials.caller(&headers).is_ok_and(|now| now.as_ref() == Some(&caller));
+        std::future::ready(!matches!(item, Err(error) if error.is_final()) && may_read())
+    });
     let events = events.filter_map(move |item| {
         // A place is taken as long as the stream lasts.
         let _ = &place;

@@ -19,7 +19,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::access::{Caller, Scope};
+use super::access::{Caller, Credentials, Scope};
 use super::problem::Problem;
 use crate::cli::typed::{Address, PlanAt};
 use crate::commands::plan::{self, Checkpoint};
@@ -75,6 +75,7 @@ pub struct Api {
     pub views: Arc<Views>,
     pub site: Arc<Site>,
     pub streams: Arc<Semaphore>,
+    pub credentials: Arc<Credentials>,
 }
 
 impl Api {

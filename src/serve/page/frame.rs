@@ -108,7 +108,7 @@ impl Framed {
         match no_page {
             NoPage::Failed(Failure { message, hints, .. }) => {
                 let title = "The log cannot be read";
-                Self::refusal(StatusCode::INTERNAL_SERVER_ERROR, title, [message].into_iter().chain(hints).collect())
+                Self::refusal(StatusCode::SERVICE_UNAVAILABLE, title, [message].into_iter().chain(hints).collect())
             }
             NoPage::Missing { what, back, near } => {
                 let page = Self::refusal(StatusCode::NOT_FOUND, &what, vec!["It was never in this log.".to_owned()]);
