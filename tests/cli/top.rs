@@ -66,7 +66,8 @@ fn ctrl_c_a_signal_and_a_lost_log_give_the_terminal_back() {
 fn a_terminal_of_any_size_and_kind_is_drawn_on_and_given_back() {
     let scene = Scene::new();
     scene.plan("1. Which colour is it?\n").1.expect(5);
-    for (size, term) in [((1, 1), "xterm"), ((2, 1), "xterm"), ((3, 200), "xterm"), ((500, 2), "xterm"), (SIZE, "dumb")] {
+    for (size, term) in [((1, 1), "xterm"), ((2, 1), "xterm"), ((3, 200), "xterm"), ((500, 2), "xterm"), (SIZE, "dumb")]
+    {
         let mut command = scene.crewlog(&["top"]);
         let (mut top, terminal) = Running::start_full_screen(command.env("TERM", term), size);
         top.stderr.until("\u{1b}[?1049h");

@@ -8,9 +8,10 @@ use std::thread::JoinHandle;
 const ROLE: &str = "CREWLOG_TEST_CHILD";
 const STORE: &str = "CREWLOG_TEST_CHILD_STORE";
 
-/// The role of this process, and its log; none in a normal test run.
-pub(super) fn role() -> Option<(String, String)> {
-    Some((std::env::var(ROLE).ok()?, std::env::var(STORE).ok()?))
+/// The role of this process, and its log.
+pub(super) fn role() -> (String, String) {
+    let given = |name| std::env::var(name).expect("a test has started this process");
+    (given(ROLE), given(STORE))
 }
 
 /// Prints a line that the parent can distinguish from those of the test harness, which leaves a line open before.
@@ -42,7 +43,7 @@ impl Other {
         words.push(binary.into());
         let mut child = Command::new(&words[0])
             .args(&words[1..])
-            .args([body, "--exact", "--nocapture"])
+            .args([body, "--exact", "--ignored", "--nocapture"])
             .env(ROLE, role)
             .env(STORE, url)
             .envs(environment.iter().copied())

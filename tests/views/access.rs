@@ -93,7 +93,8 @@ async fn a_file_of_tokens_that_cannot_be_read_is_named_and_no_token_is_called_wr
         assert!(problem["hints"][0].as_str().unwrap().contains("serve tokens add"), "{problem}");
         let page = api.bare(Method::GET, "/").header("cookie", &cookie).send().await.unwrap();
         assert_eq!(page.status(), 200, "the person needs no token");
-        for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["serve", "tokens"], &["serve", "tokens", "add", "a"]] {
+        for words in [&["serve", "--listen", "127.0.0.1:0"][..], &["serve", "tokens"], &["serve", "tokens", "add", "a"]]
+        {
             scene.run(words).expect(1).says(&["log.db-tokens cannot be read", "hint: "]);
         }
         assert_eq!(scene.read(".crewlog/log.db-tokens"), damaged, "it is left for the person to look at");

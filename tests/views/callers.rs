@@ -136,21 +136,21 @@ async fn what_another_tab_has_settled_is_settled_once_and_the_page_says_so() {
     scene.run(&["task", "ask", "backlog/3", "Which colour?"]).expect(0);
     let api = Api::start(&scene);
     let cookie = api.cookie().await;
-    for (first, second, event) in [
+    for (first, second, why) in [
         (
             ("task-done", [("task", "backlog/1"), ("result", "red")]),
             ("task-done", [("task", "backlog/1"), ("result", "blue")]),
-            "TaskCompleted",
+            "Task 1 is done",
         ),
         (
-            ("task-fail", [("task", "backlog/2"), ("reason", "rain")]),
+            ("task-fail", [("task", "backlog/2"), ("error", "rain")]),
             ("task-done", [("task", "backlog/2"), ("result", "dry")]),
-            "TaskFailed",
+            "Task 2 is failed",
         ),
         (
             ("answer", [("question", "backlog/q1"), ("text", "red")]),
             ("answer", [("question", "backlog/q1"), ("text", "blue")]),
-            "QuestionAnswered",
+            "already answered",
         ),
     ] {
         let sent = async |(name, fields): (&str, [(&str, &str); 2])| {
@@ -164,8 +164,7 @@ async fn what_another_tab_has_settled_is_settled_once_and_the_page_says_so() {
         let (status, said) = sent(second).await;
         assert_eq!(status, 409, "{second:?}: {said}");
         assert_eq!(scene.events().len(), n_events, "{second:?}");
-        assert_eq!(scene.events_of_type(event).len(), 1);
-        assert!(said.contains("already") || said.contains("has ended"), "{second:?}: {said}");
+        assert!(said.contains(why), "{second:?}: {said}");
     }
 }
 

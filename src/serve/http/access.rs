@@ -164,7 +164,8 @@ fn random() -> String {
 
 fn read(file: &Path) -> Result<Vec<Token>, Failure> {
     let cannot = |error: String| {
-        let failure = Failure { why: Why::Fault, ..Failure::user(format!("{} cannot be read: {error}", file.display())) };
+        let failure =
+            Failure { why: Why::Fault, ..Failure::user(format!("{} cannot be read: {error}", file.display())) };
         failure.hint("where it is damaged, remove it and make the tokens again: `crewlog serve tokens add NAME`")
     };
     match fs::read(file) {
