@@ -150,7 +150,7 @@ async fn what_another_tab_has_settled_is_settled_once_and_the_page_says_so() {
         (
             ("answer", [("question", "backlog/q1"), ("text", "red")]),
             ("answer", [("question", "backlog/q1"), ("text", "blue")]),
-            "already answered",
+            "it was answered",
         ),
     ] {
         let sent = async |(name, fields): (&str, [(&str, &str); 2])| {
