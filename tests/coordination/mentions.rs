@@ -11,6 +11,8 @@ fn file_names_are_recognised_among_other_words() {
         ("all of src/**/*.rs and test_*.py!", &["src/**/*.rs", "test_*.py"]),
         ("keep .gitignore and .env.", &[".gitignore", ".env"]),
         ("\"src/{a,b}.rs\", 'app/[id]/page.tsx'", &["src/{a,b}.rs", "app/[id]/page.tsx"]),
+        ("src/lib[ab] and docs/{x,y}", &["src/lib[ab]", "docs/{x,y}"]),
+        ("src/lib[ab]] and [[src/[ab].rs", &["src/lib[ab]", "src/[ab].rs"]),
         ("[the guide](docs/guide.md)", &["docs/guide.md"]),
         ("[src/x.rs] {src/y.rs}", &["src/x.rs", "src/y.rs"]),
         ("foo/bar and ../up and ~/notes", &["foo/bar", "../up", "~/notes"]),

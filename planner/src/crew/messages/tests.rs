@@ -112,6 +112,20 @@ fn a_missing_acknowledgement_is_overdue_until_it_comes() {
 }
 
 #[test]
+fn an_open_message_is_known_by_its_position() {
+    let messages = check(&[(0, "send ada bob,cyd", "sent"), (1, "ask bob cyd", "sent"), (2, "read bob 1", "read 1")]);
+    let open = messages.get(Position(1)).expect("cyd has not read it");
+    assert_eq!((open.from.name(), open.subject.as_str(), open.at), ("ada", "hello", at(0)));
+    assert_eq!(open.unread, BTreeSet::from(["cyd".to_owned()]));
+    assert_eq!(messages.get(Position(2)).map(|open| open.from.name()), Some("bob"));
+    assert_eq!(messages.get(Position(3)), None, "the event of a read is no message");
+    assert_eq!(messages.acks_due("cyd").collect::<Vec<_>>(), [Position(2)]);
+    assert_eq!(messages.acks_due("bob").count(), 0);
+    assert_eq!(messages.unread("cyd").collect::<Vec<_>>(), [Position(1), Position(2)]);
+    assert_eq!(Sender::Person("zoe".into()).name(), "zoe");
+}
+
+#[test]
 fn messages_past_a_limit_are_refused() {
     let refused = |edit: &dyn Fn(&mut Message)| {
         let mut message = message("ada", "bob", false);
