@@ -123,6 +123,33 @@ fn a_subagent_has_a_name_below_its_parents() {
 }
 
 #[test]
+fn a_session_is_known_by_its_names_and_a_family_leaves_from_below() {
+    let agents = check(&[
+        (0, "join ada s1", "ada joined as 1"),
+        (0, "sub x ada s1", "ada/x joined as 2"),
+        (0, "sub y ada/x s1", "ada/x/y joined as 3"),
+        (0, "sub z ada s2", "ada/z joined as 4"),
+        (0, "join adam s3", "adam joined as 5"),
+        (0, "leave ada/z", "ada/z Left"),
+    ]);
+    for (session, parent, expected) in [
+        ("s1", None, Some("ada")),
+        ("s1", Some("ada"), Some("ada/x/y")),
+        ("s1", Some("ada/x/y"), None),
+        ("s1", Some("adam"), None),
+        ("s2", None, None),
+        ("s2", Some("ada"), None),
+        ("s3", None, Some("adam")),
+    ] {
+        assert_eq!(agents.joined_as(session, parent), expected, "{session} below {parent:?}");
+    }
+    let below = |agent| agents.present_below(agent).collect::<Vec<_>>();
+    assert_eq!(below("ada"), ["ada/x/y", "ada/x", "ada"]);
+    assert_eq!(below("ada/x"), ["ada/x/y", "ada/x"]);
+    assert_eq!(below("ada/z"), [""; 0]);
+}
+
+#[test]
 fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
     check(&[
         (0, "join ada s1", "ada joined as 1"),
@@ -141,6 +168,12 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
         (200, "fire", "due 92, ada Lost"),
         (200, "join ada s9", "ada joined as 3"),
     ]);
+    let agents = check(&[(0, "join ada s1", "ada joined as 1"), (60, "fire", "due 30, ada Lost")]);
+    let is_gone = |agents: &Agents, minute| agents.get("ada").is_some_and(|ada| ada.is_gone(at(minute)));
+    assert!(is_gone(&agents, 60));
+    let agents = check(&[(0, "join ada s1", "ada joined as 1")]);
+    assert_eq!([59, 60].map(|minute| is_gone(&agents, minute)), [false, true], "a timer may be late");
+    assert!(is_gone(&check(&[(0, "join ada s1", "ada joined as 1"), (0, "leave ada", "ada Left")]), 0));
 }
 
 #[test]
@@ -185,11 +218,12 @@ fn names_and_texts_have_limits() {
 fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgotten() {
     let mut agents = Agents::default();
     let process = process();
-    let known = Profile { model: Some("m".into()), process: Some(process.clone()), ..profile("codex") };
+    let focus = vec![Target::literal("src").unwrap()];
+    let known = Profile { model: Some("m".into()), focus, process: Some(process.clone()), ..profile("codex") };
     let join =
         |profile, now| AgentCommand::Join { name: Some("ada".into()), parent: None, session: "s".into(), profile, now };
     agents.process(join(known.clone(), at(0))).unwrap();
-    let less = Profile { capabilities: Vec::new(), ..profile("codex") };
+    let less = Profile { capabilities: Vec::new(), focus: Vec::new(), ..profile("codex") };
     assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));
     assert_eq!(agents.get("ada").map(|agent| &agent.profile), Some(&known));
     let bury = |process| AgentCommand::Bury { agent: "ada".into(), process, now: at(1) };
