@@ -9,7 +9,7 @@ fn file_names_are_recognised_among_other_words() {
         ("see `lib/x.ts:42:3` and lib/x.ts:12-20 and lib/x.ts#L10", &["lib/x.ts"]),
         ("main.go, Cargo.toml; conf.yaml: a.yml", &["main.go", "Cargo.toml", "conf.yaml", "a.yml"]),
         ("all of src/**/*.rs and test_*.py!", &["src/**/*.rs", "test_*.py"]),
-        ("keep .gitignore and .env.", &[".gitignore", ".env"]),
+        ("keep .gitignore, .env, .myrc and .Other.", &[".gitignore", ".env", ".myrc"]),
         ("\"src/{a,b}.rs\", 'app/[id]/page.tsx'", &["src/{a,b}.rs", "app/[id]/page.tsx"]),
         ("src/lib[ab] and docs/{x,y}", &["src/lib[ab]", "docs/{x,y}"]),
         ("src/lib[ab]] and [[ab].rs and [id]/page.tsx", &["src/lib[ab]", "[ab].rs", "[id]/page.tsx"]),
