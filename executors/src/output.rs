@@ -173,6 +173,57 @@ mod tests {
         assert_eq!(output.n_bytes, (0..100_000).map(|n| format!("line {n}\n").len() as u64).sum::<u64>());
     }
 
+    fn of(parts: &[&str]) -> Text {
+        let mut output = Output::default();
+        parts.iter().for_each(|part| output.take(part.as_bytes()));
+        output.into_text()
+    }
+
+    #[test]
+    fn output_is_whole_up_to_the_limit_and_then_says_what_it_lacks() {
+        for (n_more, note) in [(0, None), (1, Some("... 1 bytes dropped ...")), (9, Some("... 9 bytes dropped ..."))] {
+            let text = of(&["x\n", &"y".repeat(OUTPUT_BYTES_MAX - 4 + n_more), "\nz"]);
+            assert_eq!((text.n_bytes, text.is_cut), ((OUTPUT_BYTES_MAX + n_more) as u64, note.is_some()), "{n_more}");
+            assert_eq!(text.text.lines().find(|line| line.contains("dropped")), note);
+            assert!(text.text.starts_with("x\ny") && text.text.ends_with("y\nz"));
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_the_last_line_is_known_where_it_was_dropped() {
+        let long = "y".repeat(OUTPUT_BYTES_MAX);
+        let begin = |line: &str| Some(line.chars().take(LINE_BYTES_MAX).collect::<String>());
+        let asked = format!("QUESTION: which? {long}");
+        for (parts, expected) in [
+            (&["a\nb"][..], None),
+            (&["a\n", &asked], begin(&asked)),
+            (&["a\n", "QUESTION: ", "which? ", &long], begin(&asked)),
+            (&["a\n", &asked, "\n\n \n"], begin(&asked)),
+            (&[&asked, "\nshort\n"], None),
+            (&[&asked, &asked, "\n", &long], begin(&long)),
+        ] {
+            assert_eq!(
+                of(parts).lost_last_line,
+                expected,
+                "{:?}",
+                parts.iter().map(|part| part.len()).collect::<Vec<_>>()
+            );
+        }
+    }
+
+    #[test]
+    fn both_outputs_are_one_text_with_errors_at_its_end() {
+        for (out, err, expected) in [("a", "b", "a\nb"), ("a", "", "a"), ("", "b", "b"), ("", "", "")] {
+            let written = Written { out: of(&[out]), err: of(&[err]) };
+            assert_eq!((written.text(), written.n_bytes()), (expected.to_owned(), (out.len() + err.len()) as u64));
+            assert!(!written.is_cut());
+        }
+        let cut = || Text { is_cut: true, ..of(&["a"]) };
+        for (out, err) in [(cut(), of(&["b"])), (of(&["a"]), cut()), (cut(), cut())] {
+            assert!(Written { out, err }.is_cut());
+        }
+    }
+
     #[test]
     fn output_that_is_not_utf_8_becomes_text() {
         let mut output = Output::default();

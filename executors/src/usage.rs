@@ -143,7 +143,9 @@ mod tests {
     fn reported_usage_takes_precedence_over_an_estimate() {
         let (prompt, said) = ("Paint the door blue, please.", "I painted it.");
         let reported = Usage { input_tokens: 900, output_tokens: 5, ..Usage::default() };
-        assert_eq!(with_estimate(reported, true, prompt, said), reported);
+        for reported in [reported, Usage { input_tokens: 0, ..reported }, Usage { output_tokens: 0, ..reported }] {
+            assert_eq!(with_estimate(reported, true, prompt, said), reported);
+        }
         let nothing = Usage { cost_micros: 3, ..Usage::default() };
         assert_eq!(with_estimate(nothing, false, prompt, said), nothing, "nobody wants to know");
         let estimated = Usage { input_tokens: 7, output_tokens: 4, estimated_tokens: 11, ..nothing };
