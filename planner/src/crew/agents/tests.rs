@@ -168,7 +168,12 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
         (200, "fire", "due 92, ada Lost"),
         (200, "join ada s9", "ada joined as 3"),
     ]);
+    let due = |script: &[(i64, &str, &str)]| check(script).next_due().map(|due| due.0 / 60_000_000);
+    assert_eq!(due(&[]), None);
+    assert_eq!(due(&[(0, "join ada s1", "ada joined as 1"), (7, "join bob s2", "bob joined as 2")]), Some(30));
+    assert_eq!(due(&[(0, "join ada s1", "ada joined as 1"), (30, "fire", "due 30, ada Stuck")]), Some(60));
     let agents = check(&[(0, "join ada s1", "ada joined as 1"), (60, "fire", "due 30, ada Lost")]);
+    assert_eq!(agents.next_due(), None);
     let is_gone = |agents: &Agents, minute| agents.get("ada").is_some_and(|ada| ada.is_gone(at(minute)));
     assert!(is_gone(&agents, 60));
     let agents = check(&[(0, "join ada s1", "ada joined as 1")]);
