@@ -279,7 +279,7 @@ const BODY: &str = "#[ignore = \"runs in another process\"]";
 fn unfinished_work(file: &File, code: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     for pattern in ["todo!", "unimplemented!", "dbg!", "#[ignore", "#[allow(", "#![allow("] {
-        // A run leaves out only those tests that another test starts as a process.
+        // Only tests that another test starts as a process may be ignored.
         let is_body = |line: &usize| file.text.lines().nth(line - 1).is_some_and(|text| text.trim() == BODY);
         for line in lines_with(code, pattern).into_iter().filter(|line| !is_body(line)) {
             found.push(finding(

@@ -79,13 +79,18 @@ fn a_run_is_watched_to_its_end() {
     assert_eq!(page.faults(), []);
 }
 
-#[test]
-fn a_question_is_answered_in_place() {
+/// A plan whose second task waits for an answer.
+fn with_a_question() -> Served {
     let scene = Scene::with_repository();
     scene.run(&["task", "add", "Choose a name", "--new"]).expect(0);
     scene.run(&["task", "add", "Use the name", "--after", "1"]).expect(0);
     scene.run(&["task", "ask", "backlog/2", "Which name?"]).expect(0);
-    let served = Served::on(scene);
+    Served::on(scene)
+}
+
+#[test]
+fn a_question_is_answered_in_place() {
+    let served = with_a_question();
     let page = served.open();
     waits_for(&page, "[data-kind='question']");
     page.type_text("[data-kind='question'] input[name='text']", "Ada");
@@ -97,11 +102,7 @@ fn a_question_is_answered_in_place() {
 
 #[test]
 fn without_javascript_every_form_works() {
-    let scene = Scene::with_repository();
-    scene.run(&["task", "add", "Choose a name", "--new"]).expect(0);
-    scene.run(&["task", "add", "Use the name", "--after", "1"]).expect(0);
-    scene.run(&["task", "ask", "backlog/2", "Which name?"]).expect(0);
-    let served = Served::on(scene);
+    let served = with_a_question();
     let page = served.open();
     page.without_scripts();
     page.goto(&served.url("/"));

@@ -175,7 +175,7 @@ impl Page {
         self.call("Network.emulateNetworkConditions", &speed);
     }
 
-    /// Lets no script of the pages load, as in a browser without JavaScript. Expressions still are evaluated.
+    /// Blocks the scripts of pages, as in a browser without JavaScript. Expressions can still be evaluated.
     #[track_caller]
     pub fn without_scripts(&self) {
         self.call("Network.setBlockedURLs", &json!({ "urls": ["*.js", "*.js?*"] }));

@@ -385,7 +385,7 @@ fn unattended_init_writes_nothing_outside_the_repository() {
     assert!(fs::symlink_metadata(scene.path("CLAUDE.md")).unwrap().is_symlink(), "the link is followed");
 }
 
-/// As root there is nothing that may not be written, so files stand where folders are needed.
+/// Root may write everywhere, so the folders cannot be made because files have their names.
 #[test]
 fn a_home_that_cannot_be_written_stops_nothing_in_the_repository() {
     for blocked in [&[".config"][..], &[".config", ".local", ".cache"]] {

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::SystemTime;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
@@ -92,12 +93,13 @@ impl Credentials {
     pub fn new(session: &Session, port: u16, is_secure: bool) -> Result<Self, Failure> {
         let (person, cookie) = (random(), random());
         let (agent, tokens) = (agent_token(&session.place.agent_token_file())?, session.place.beside("tokens"));
+        // A person who starts the server can mend them; a program with a token cannot.
         read(&tokens)?;
         let name = format!("crewlog-{port}");
         Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
     }
 
-    /// The author of a request; `None` if it has no credential that is good now. Fails if the tokens cannot be read.
+    /// The author of a request; `None` without a valid credential. Fails if the tokens cannot be read.
     pub fn caller(&self, headers: &HeaderMap) -> Result<Option<Caller>, Failure> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let credential = text(AUTHORIZATION).and_then(|value| value.split_once(' '));
@@ -113,6 +115,11 @@ impl Credentials {
         let cookies = text(COOKIE).into_iter().flat_map(|cookies| cookies.split(';'));
         let mut own = cookies.filter_map(|cookie| cookie.trim().strip_prefix(self.name.as_str())?.strip_prefix('='));
         Ok(own.any(|value| is_same(value, &self.cookie)).then_some(Caller::Person))
+    }
+
+    /// Tells one state of the tokens from another: each change makes a new file. `None` if there is none.
+    pub fn stamp(&self) -> Option<(u64, SystemTime)> {
+        self.tokens.metadata().and_then(|found| Ok((found.ino(), found.modified()?))).ok()
     }
 
     /// A cookie in exchange for the person's token, which is then used up.
@@ -164,9 +171,9 @@ fn random() -> String {
 
 fn read(file: &Path) -> Result<Vec<Token>, Failure> {
     let cannot = |error: String| {
-        let failure =
-            Failure { why: Why::Fault, ..Failure::user(format!("{} cannot be read: {error}", file.display())) };
-        failure.hint("where it is damaged, remove it and make the tokens again: `crewlog serve tokens add NAME`")
+        let failure = Failure::user(format!("{} cannot be read: {error}", file.display()));
+        let hint = "if it is damaged, remove it and make the tokens again: `crewlog serve tokens add NAME`";
+        Failure { why: Why::Fault, ..failure.hint(hint) }
     };
     match fs::read(file) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| cannot(error.to_string())),

@@ -120,11 +120,9 @@ impl Guard {
                 None => signed_out(why),
             });
         }
-        let caller = match self.credentials.caller(headers) {
-            Ok(Some(caller)) => caller,
-            Ok(None) => return Err(signed_out("this browser or program is not signed in")),
-            Err(failure) => return Err(Box::new(Problem::from(failure).into_response())),
-        };
+        let unreadable = |failure| Box::new(Problem::from(failure).into_response());
+        let caller = self.credentials.caller(headers).map_err(unreadable)?;
+        let caller = caller.ok_or_else(|| signed_out("this browser or program is not signed in"))?;
         let is_api = uri.path().starts_with("/api/");
         match &caller {
             Caller::Agent if !is_mcp => Err(refused(StatusCode::FORBIDDEN, "an agent may use /mcp only")),

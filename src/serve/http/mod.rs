@@ -88,7 +88,6 @@ pub async fn serve_with(
 ) -> Result<(), Failure> {
     let config = &session.config()?.serve;
     let server = Server::new(crew.clone(), Members::of_handles(&session.folder));
-    let streams = Arc::new(Semaphore::new(STREAMS_MAX));
     let site = Arc::new(page::Site { views: server.views.clone(), session: session.clone() });
     let cannot = |error: io::Error| Failure::user(format!("cannot listen on {listen}: {error}"));
     let acceptor = match (&config.certificate, &config.key) {
@@ -110,8 +109,8 @@ pub async fn serve_with(
     };
     begun(&print(session, address, &base, &credentials)?);
     let guarding = Arc::new(Guard::new(credentials.clone(), hosts_of(address, config), site.clone()));
-    let (session, crew, views) = (session.clone(), crew.clone(), server.views.clone());
-    let api = Arc::new(Api { session, crew, views, site: site.clone(), streams, credentials });
+    let (session, crew, streams) = (session.clone(), crew.clone(), Arc::new(Semaphore::new(STREAMS_MAX)));
+    let api = Arc::new(Api { session, crew, views: server.views.clone(), site: site.clone(), streams, credentials });
     let mcp = service(server, &hosts_of(address, config));
     let stop = mcp.config.cancellation_token.clone();
     let router = Router::new()
