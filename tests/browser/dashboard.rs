@@ -69,6 +69,8 @@ fn a_run_is_watched_to_its_end() {
     let run = served.scene.start(&["run", "gate.md", "--yes", "-q"]);
     waits_for(&page, "[data-listed^='gate']");
     assert_eq!(page.eval("location.pathname"), "/", "a new plan does not change the page");
+    // The row is at rest once its first task runs: it moves no more under the pointer.
+    waits_for(&page, "[data-listed^='gate'] .s-running");
     page.click("[data-listed^='gate'] a");
     waits_for(&page, "[data-task='1'][data-state='running']");
     waits_for(&page, "[data-task='2'][data-state='planned']");
@@ -183,7 +185,8 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     page.click("[data-key='fork'] summary");
     page.type_text("form[action='/do/fork'] input[name='reason']", "to try another way");
     page.click("form[action='/do/fork'] button");
-    page.wait_for("/^.plans.iso-week-dates-fork-/.test(location.pathname)", DEADLINE);
+    let loaded = "/^.plans.iso-week-dates-fork-/.test(location.pathname) && document.readyState === 'complete'";
+    page.wait_for(loaded, DEADLINE);
     // Finished tasks stay done; the next ones may have begun by now.
     let done = |tasks: &Value| -> Vec<Value> {
         let tasks: Vec<Value> = serde_json::from_str(tasks.as_str().unwrap()).unwrap();
