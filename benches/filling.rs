@@ -12,7 +12,7 @@ use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::plans::planner_of;
 use crewlog_mq::{Cause, Clock, EventStore, Options, Position, SystemClock, Timestamp};
 use crewlog_planner::claim::{Ending, TaskProgress};
-use crewlog_planner::crew::agents::{Activity, Profile, Report};
+use crewlog_planner::crew::agents::{Activity, Profile, Report, Wish};
 use crewlog_planner::crew::asks::{Answer, Ask, Wanted};
 use crewlog_planner::crew::leases::{LeaseCommand, TTL};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
@@ -111,8 +111,9 @@ fn join(n: usize) -> Join {
         focus: Vec::new(),
         worktree: "host:/shop".to_owned(),
         process: None,
+        program_process: None,
     };
-    Join { name: Some(format!("agent-{n:02}")), parent: None, session: format!("session {n}"), profile }
+    Join { wish: Wish::of(&format!("agent-{n:02}")), session: format!("session {n}"), profile }
 }
 
 async fn plan(store: &EventStore) -> Result<(), Failure> {

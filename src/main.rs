@@ -19,12 +19,13 @@ mod views;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use crewlog_executors::caller;
 
 use crate::commands::serve::ServeCommand;
 use crate::commands::{Cli, Command, Db, Demo, Diff, Plan, Serve, Task, completions, task};
 use crate::context::Session;
 use crate::init::doctor;
-use crate::serve::{http, mcp};
+use crate::serve::{http, mcp, tokens};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Lines, Terminal, say};
 
@@ -95,67 +96,71 @@ async fn run(cli: Cli) -> Result<Code, Failure> {
         return demo::demo(&cli.global, listen, !no_open).await;
     }
     let session = Session::new(&cli.global)?;
-    let ended = match cli.command {
-        Command::Init(args) => init::init(&session, &args).await,
-        // The log does not record yet when a hook runs.
-        Command::Doctor(args) => doctor::doctor(&session, &args).await,
-        Command::Mcp => mcp::stdio_server(&session).await,
-        Command::Top(at) => top::top(&session, at.at).await,
-        Command::Serve(serve @ Serve { command: None, .. }) => http::serve(&session, serve.address()).await,
-        Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
-            http::access::tokens(&session, command).await
-        }
-        Command::Work(work) => commands::work::work(&session, work).await,
-        Command::Plan(Plan::Check(check)) => commands::plan::check(&session, check).await,
-        Command::Plan(Plan::Sync { plan }) => plan_file::sync::sync(&session, &plan).await,
-        Command::Plan(Plan::Propose(propose)) => commands::plan::propose(&session, propose).await,
-        Command::Plan(Plan::Draft(draft)) => commands::plan::draft(&session, draft).await,
-        Command::Plan(Plan::Schema(schema)) => commands::plan::print_schema(&session, &schema),
-        Command::Ls(ls) => commands::ls::ls(&session, ls).await,
-        Command::Status(at) => commands::status::status(&session, at).await,
-        Command::Events(events) => commands::events::events(&session, *events).await,
-        Command::Replay(replay) => commands::replay::replay(&session, &replay).await,
-        Command::Export(export) => commands::export::export(&session, export).await,
-        Command::Import(import) => commands::import::import(&session, &import.file).await,
-        Command::Groups(groups) => commands::groups::groups(&session, groups).await,
-        Command::Db(Db::Check) => commands::db::check(&session).await,
-        Command::Db(Db::Migrate) => commands::db::migrate(&session).await,
-        Command::Db(Db::Backup(backup)) => commands::db::backup(&session, &backup.file).await,
-        Command::Db(Db::Info) => commands::db::info(&session).await,
-        #[cfg(feature = "sealing")]
-        Command::Keys(keys) => commands::keys::keys(&session, keys).await,
-        Command::Stats(stats) => commands::stats::stats(&session, stats).await,
-        Command::Completions(completions) => commands::completions::script(&session, &completions.shell),
-        Command::Run(run) => commands::run::run(&session, *run).await,
-        Command::Resume(resume) => commands::resume::resume(&session, resume).await,
-        Command::Show(show) => commands::show::show(&session, &show).await,
-        Command::Diff(Diff { before, after, outcomes: false }) => commands::diff::diff(&session, &before, &after).await,
-        Command::Diff(Diff { before, after, outcomes: true }) => {
-            commands::diff::outcomes(&session, &before, &after).await
-        }
-        Command::Fork(fork) => commands::fork::fork(&session, fork).await,
-        Command::Agents(agents) => commands::agents::agents(&session, agents).await,
-        Command::Leases(leases) => commands::leases::leases(&session, leases).await,
-        Command::Send(send) => commands::send::send(&session, send).await,
-        Command::Inbox(inbox) => commands::inbox::inbox(&session, inbox).await,
-        Command::Why(why) => commands::why::why(&session, &why.what, why.at.at).await,
-        Command::Answer(answer) => commands::answer::answer(&session, answer).await,
-        Command::Cancel(cancel) => commands::cancel::cancel(&session, cancel).await,
-        Command::Pause(pause) => commands::pause::pause(&session, pause).await,
-        Command::Retry(retry) => commands::retry::retry(&session, retry).await,
-        Command::Plan(Plan::Set(set)) => commands::plan::set(&session, set).await,
-        Command::Plan(Plan::Checkpoint(checkpoint)) => commands::plan::checkpoint(&session, checkpoint).await,
-        Command::Task(Task::Add(add)) => task::add(&session, add).await,
-        Command::Task(Task::Edit(edit)) => task::edit(&session, edit).await,
-        Command::Task(Task::Skip(skip)) => task::skip(&session, skip).await,
-        Command::Task(Task::Move(order)) => task::reorder(&session, order).await,
-        Command::Task(Task::Done(done)) => task::done(&session, done).await,
-        Command::Task(Task::Fail(fail)) => task::fail(&session, fail).await,
-        Command::Task(Task::Ask(ask)) => task::ask(&session, ask).await,
-        Command::Task(Task::Withdraw(withdraw)) => task::withdraw(&session, withdraw).await,
-        Command::Supervise | Command::Hook(_) | Command::Demo(_) => unreachable!("it is started without a session"),
-    };
+    let ended = caller::ordered(session.by("cli", None), carry_out(&session, cli.command)).await;
     session.place.close().await;
     session.say_where_passwords_go();
     ended
+}
+
+async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure> {
+    match command {
+        Command::Init(args) => init::init(session, &args).await,
+        // The log does not record yet when a hook runs.
+        Command::Doctor(args) => doctor::doctor(session, &args).await,
+        Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
+            tokens::tokens(session, command).await
+        }
+        Command::Plan(Plan::Check(check)) => commands::plan::check(session, check).await,
+        Command::Plan(Plan::Sync { plan }) => plan_file::sync::sync(session, &plan).await,
+        Command::Plan(Plan::Propose(propose)) => commands::plan::propose(session, propose).await,
+        Command::Plan(Plan::Draft(draft)) => commands::plan::draft(session, draft).await,
+        Command::Plan(Plan::Schema(schema)) => commands::plan::print_schema(session, &schema),
+        Command::Ls(ls) => commands::ls::ls(session, ls).await,
+        Command::Status(at) => commands::status::status(session, at).await,
+        Command::Events(events) => commands::events::events(session, *events).await,
+        Command::Replay(replay) => commands::replay::replay(session, &replay).await,
+        Command::Export(export) => commands::export::export(session, export).await,
+        Command::Import(import) => commands::import::import(session, &import.file).await,
+        Command::Groups(groups) => commands::groups::groups(session, groups).await,
+        Command::Db(Db::Check) => commands::db::check(session).await,
+        Command::Db(Db::Migrate) => commands::db::migrate(session).await,
+        Command::Db(Db::Backup(backup)) => commands::db::backup(session, &backup.file).await,
+        Command::Db(Db::Info) => commands::db::info(session).await,
+        #[cfg(feature = "sealing")]
+        Command::Keys(keys) => commands::keys::keys(session, keys).await,
+        Command::Stats(stats) => commands::stats::stats(session, stats).await,
+        Command::Completions(completions) => commands::completions::script(session, &completions.shell),
+        Command::Run(run) => commands::run::run(session, *run).await,
+        Command::Resume(resume) => commands::resume::resume(session, resume).await,
+        Command::Show(show) => commands::show::show(session, &show).await,
+        Command::Diff(Diff { before, after, outcomes: false }) => commands::diff::diff(session, &before, &after).await,
+        Command::Diff(Diff { before, after, outcomes: true }) => {
+            commands::diff::outcomes(session, &before, &after).await
+        }
+        Command::Fork(fork) => commands::fork::fork(session, fork).await,
+        Command::Agents(agents) => commands::agents::agents(session, agents).await,
+        Command::Leases(leases) => commands::leases::leases(session, leases).await,
+        Command::Send(send) => commands::send::send(session, send).await,
+        Command::Inbox(inbox) => commands::inbox::inbox(session, inbox).await,
+        Command::Why(why) => commands::why::why(session, &why.what, why.at.at).await,
+        Command::Answer(answer) => commands::answer::answer(session, answer).await,
+        Command::Cancel(cancel) => commands::cancel::cancel(session, cancel).await,
+        Command::Pause(pause) => commands::pause::pause(session, pause).await,
+        Command::Retry(retry) => commands::retry::retry(session, retry).await,
+        Command::Plan(Plan::Set(set)) => commands::plan::set(session, set).await,
+        Command::Plan(Plan::Checkpoint(checkpoint)) => commands::plan::checkpoint(session, checkpoint).await,
+        Command::Task(Task::Add(add)) => task::add(session, add).await,
+        Command::Task(Task::Edit(edit)) => task::edit(session, edit).await,
+        Command::Task(Task::Skip(skip)) => task::skip(session, skip).await,
+        Command::Task(Task::Move(order)) => task::reorder(session, order).await,
+        Command::Task(Task::Done(done)) => task::done(session, done).await,
+        Command::Task(Task::Fail(fail)) => task::fail(session, fail).await,
+        Command::Task(Task::Ask(ask)) => task::ask(session, ask).await,
+        Command::Task(Task::Withdraw(withdraw)) => task::withdraw(session, withdraw).await,
+        Command::Mcp => mcp::stdio_server(session).await,
+        Command::Top(at) => top::top(session, at.at).await,
+        Command::Serve(serve @ Serve { command: None, .. }) => http::serve(session, serve.address()).await,
+        Command::Work(work) => commands::work::work(session, work).await,
+        Command::Supervise | Command::Hook(_) | Command::Demo(_) => unreachable!("it is started without a session"),
+    }
 }

@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use crewlog_executors::caller::request;
 use crewlog_executors::propagation::Unreadable;
 use crewlog_executors::{planning, plans, propagation};
-use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Handler, Range, Runner};
+use crewlog_mq::{EventStore, ExecuteError, Executed, Handler, Range, Runner};
 use crewlog_planner::event::{Command, Event, QuestionId};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::nesting;
@@ -221,7 +222,7 @@ pub async fn order(
     planner: &mut Runner<Planner>,
     command: Command,
 ) -> Result<Executed<Event>, ExecuteError<PlannerError>> {
-    let cause = Cause::request().keeping(command.recorded());
+    let cause = request().keeping(command.recorded());
     planner.execute(command, &cause).await
 }
 

@@ -1,5 +1,6 @@
 //! The tests of the program and its executors: each module one subject.
 
+mod authority;
 mod browser;
 mod cli;
 mod crash;

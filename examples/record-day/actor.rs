@@ -8,7 +8,7 @@ use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::{Caller, Claimed, Join, NewTask, Reserve};
 use crewlog_mq::{Cause, Position};
 use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskProgress};
-use crewlog_planner::crew::agents::{Activity, Profile, Report};
+use crewlog_planner::crew::agents::{Activity, Profile, Report, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL, Which};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
@@ -64,9 +64,10 @@ impl Actor {
             focus: Vec::new(),
             worktree: who.worktree.to_owned(),
             process: Some(process),
+            program_process: None,
         };
-        let (name, parent) = (Some(who.name.to_owned()), parent.map(str::to_owned));
-        let join = Join { name, parent, session: format!("{}-session-{session}", who.name), profile };
+        let wish = Wish { parent: parent.map(str::to_owned), ..Wish::of(who.name) };
+        let join = Join { wish, session: format!("{}-session-{session}", who.name), profile };
         let caller = day.crew.join(join).await?.caller;
         Ok(Self {
             day: day.clone(),

@@ -1,8 +1,9 @@
 //! The `human` executor: a person reports from any terminal how a task ended.
 
-use crewlog_mq::{Cause, ExecuteError, Runner};
+use crewlog_mq::{ExecuteError, Runner};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
 
+use crate::caller::request;
 use crate::liveness::LivenessLock;
 
 /// The name under which people act.
@@ -24,7 +25,7 @@ pub async fn report(
     loop {
         let (executor, ending) = (life.executor(NAME), ending.clone());
         let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
-        let cause = Cause::request().keeping(command.recorded());
+        let cause = request().keeping(command.recorded());
         match claim.execute(command, &cause).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>

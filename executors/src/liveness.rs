@@ -4,8 +4,9 @@
 //! and all its supervisors are gone, and its tasks may be claimed at once. This works only within one folder: the
 //! folder has an id, and a worker's name begins with it.
 
-use std::fs::{File, TryLockError};
-use std::io;
+use std::fs::{DirBuilder, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -75,11 +76,12 @@ impl LivenessLock {
     /// # Errors
     /// If the folder or the file is not writable.
     pub fn begin(folder: &Path) -> io::Result<Self> {
-        std::fs::create_dir_all(folder)?;
+        make(folder)?;
         sweep(folder);
         let folder_id = id_of(folder)?;
         let worker = format!("{folder_id}.{}", new_event_id().simple());
-        let lock = File::options().create(true).truncate(false).write(true).open(lock_path(folder, &worker))?;
+        let lock =
+            File::options().create(true).truncate(false).write(true).mode(0o600).open(lock_path(folder, &worker))?;
         lock.lock_shared()?;
         Ok(Self { locks: Locks { folder_id: Some(folder_id), ..Locks::of(folder) }, worker, lock })
     }
@@ -136,9 +138,9 @@ impl LeaderLock {
     /// # Errors
     /// If the folder or the file is not writable.
     pub fn take(folder: &Path, name: &str) -> io::Result<Option<Self>> {
-        std::fs::create_dir_all(folder)?;
+        make(folder)?;
         let path = folder.join(format!("{name}.leader"));
-        let lock = File::options().create(true).truncate(false).write(true).open(path)?;
+        let lock = File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         match lock.try_lock() {
             Ok(()) => Ok(Some(Self { _lock: lock })),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -158,6 +160,11 @@ impl LeaderLock {
             tokio::time::sleep(TRY_EVERY).await;
         }
     }
+}
+
+/// Makes a folder, for this account only, unless it is there.
+fn make(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Removes files of workers that died long ago. A new file may belong to a worker that is about to lock it.
@@ -181,16 +188,12 @@ fn id_of(folder: &Path) -> io::Result<String> {
     if let Ok(id) = std::fs::read_to_string(&path) {
         return Ok(id);
     }
-    // Written under another name and then linked, so that no reader sees half a file.
-    let id = new_event_id().simple().to_string();
-    let new = folder.join(format!("{id}.id"));
-    // Its end is random, its beginning is the time.
-    std::fs::write(&new, &id[20..])?;
-    let linked = std::fs::hard_link(&new, &path);
-    std::fs::remove_file(&new)?;
-    match linked {
+    // No reader sees half a file. The end of an event id is random, its beginning is the time.
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(&new_event_id().simple().to_string().as_bytes()[20..])?;
+    match new.persist_noclobber(&path).map_err(|error| error.error) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(()) | Err(_) => std::fs::read_to_string(&path),
+        Ok(_) | Err(_) => std::fs::read_to_string(&path),
     }
 }
 

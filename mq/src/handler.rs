@@ -99,14 +99,21 @@ impl Cause {
         Self { command: Some(command), ..self }
     }
 
+    /// Stores its author in `extra.by` of the metadata of each event.
+    #[must_use]
+    pub fn by(mut self, by: &Value) -> Self {
+        self.metadata.extra = Some(json!({ "by": by }));
+        self
+    }
+
     /// The metadata of the resulting event at this index.
-    pub(crate) fn metadata_of(&self, index: usize) -> Metadata {
-        match &self.command {
-            Some(command) if index == 0 => {
-                Metadata { extra: Some(json!({ "command": command })), ..self.metadata.clone() }
-            }
-            Some(_) | None => self.metadata.clone(),
+    #[must_use]
+    pub fn metadata_of(&self, index: usize) -> Metadata {
+        let mut metadata = self.metadata.clone();
+        if let Some(command) = self.command.as_ref().filter(|_| index == 0) {
+            metadata.extra.get_or_insert_with(|| json!({}))["command"] = command.clone();
         }
+        metadata
     }
 
     /// The metadata of the resulting events, except the command stored with the first.

@@ -34,7 +34,7 @@ pub struct Answer {
 }
 
 pub async fn answer(session: &Session, answer: Answer) -> Result<Code, Failure> {
-    session.person_only("answer questions")?;
+    session.person_only("answer questions").await?;
     match number_of(&answer.question) {
         Some(number) => answer_agent(session, number, answer).await,
         None => answer_plan(session, answer).await,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -52,9 +53,9 @@ pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Co
     Ok(Code::Done)
 }
 
-/// Makes a file that must not exist, in a folder that must.
+/// Makes a file for this account only, which must not exist, in a folder that must.
 pub fn create_new(path: &Path) -> Result<File, Failure> {
-    File::create_new(path).map_err(|error| {
+    File::options().write(true).create_new(true).mode(0o600).open(path).map_err(|error| {
         let failure = Failure::user(format!("{} cannot be made: {error}", path.display()));
         match error.kind() {
             ErrorKind::AlreadyExists => failure.hint("name a file that does not exist"),

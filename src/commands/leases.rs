@@ -85,7 +85,7 @@ pub struct EndLeases {
 }
 
 pub async fn end(session: &Session, EndLeases { leases, reason }: EndLeases) -> Result<Code, Failure> {
-    session.person_only("end the leases of others")?;
+    session.person_only("end the leases of others").await?;
     let crew = open(session).await?;
     let ended = crew.force(leases, session.person(), reason).await?;
     let numbers = ended.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

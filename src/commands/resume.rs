@@ -1,9 +1,9 @@
 //! `resume`: runs what a plan has left, or lets a task start.
 
 use clap::Args;
+use crewlog_executors::caller::request;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::planning;
-use crewlog_mq::Cause;
 use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
@@ -104,9 +104,9 @@ async fn resume_task(session: &Session, plan: &str, name: &str) -> Result<Code, 
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
     if claim.handler().is_parked() {
-        session.person_only("let a parked task be claimed again")?;
+        session.person_only("let a parked task be claimed again").await?;
         let command = TaskCommand::Unpark { by: session.person() };
-        let cause = Cause::request().keeping(command.recorded());
+        let cause = request().keeping(command.recorded());
         claim.execute(command, &cause).await?;
         let said = format!("task {} can be claimed again", target.name(task));
         return target.say(session, &said).await;

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use crewlog_executors::matching::mark_of;
 use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Range};
 use crewlog_planner::parse;
@@ -12,7 +13,6 @@ use serde_json::{Value, json};
 
 use crate::cli::typed::{Address, At};
 use crate::context::Session;
-use crate::plan_file::matching::mark_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{duration, one_line, visible};

@@ -2,8 +2,9 @@
 //! last looked.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
+use std::os::unix::fs::DirBuilderExt;
 
 use clap::Args;
 use crewlog_mq::{Position, Timestamp};
@@ -50,7 +51,11 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
         })?;
         // In a file: looking appends nothing. Where it cannot be written, every look is the first.
         if let Some((file, folder)) = file.as_ref().and_then(|file| Some((file, file.parent()?))) {
-            let _ = fs::create_dir_all(folder).and_then(|()| fs::write(file, as_of.at.0.to_string()));
+            let _ = DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(folder)
+                .and_then(|()| fs::write(file, as_of.at.0.to_string()));
         }
         return Ok(Code::Done);
     }

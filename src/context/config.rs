@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
+use crewlog_executors::owner::distrusted;
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
@@ -25,7 +27,6 @@ use values::{Fault, checked};
 use crate::cli::settings;
 use crate::cli::settings::Change;
 use crate::cli::typed::Typed;
-use crate::context::place::{PROJECT_BYTES_MAX, is_project_name};
 use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
 
@@ -111,12 +112,28 @@ impl Config {
             return Self::read(file.to_owned());
         }
         let Some(file) = nearest(folder) else { return Ok(Self::default()) };
+        if let Some(why) = distrusted(&file) {
+            let failure = Failure::user(format!("{why}: the programs in it would run as yours"));
+            return Err(failure.hint("if you trust it, name it with --config or CREWLOG_CONFIG"));
+        }
         // Do not block on a FIFO.
         if file.metadata().is_ok_and(|found| !found.is_file()) {
             let message = format!("the configuration {} is not a regular file", file.display());
             return Err(Failure::user(message).hint("move it away, or name a file with --config or CREWLOG_CONFIG"));
         }
         Self::read(file)
+    }
+
+    /// In place of a file that cannot be read: its project, as far as that can be found, and hooks that refuse.
+    pub fn of_unreadable(explicit: Option<&Path>, folder: &Path) -> Self {
+        let file = explicit.map(Path::to_owned).or_else(|| nearest(folder));
+        let text = file.and_then(|file| std::fs::read(file).ok()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let own_lines = text.lines().take_while(|line| !line.trim_start().starts_with('['));
+        let project = own_lines.filter_map(|line| toml::from_str::<toml::Table>(line).ok()?.remove("project"));
+        let project = project.filter_map(|name| name.as_str().map(str::to_owned)).find(|name| project::is_name(name));
+        let hooks = HooksConfig { on_error: OnError::Deny, strict: true, ..HooksConfig::default() };
+        Self { project, hooks, ..Self::default() }
     }
 
     /// Refuses a file that was named and is not there.
@@ -210,9 +227,9 @@ struct AgentToml {
 
 fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     checked(from, |name: String| {
-        let help = format!("letters, digits and -_./, at most {PROJECT_BYTES_MAX} of them");
+        let help = format!("letters, digits and -_./, at most {} of them", project::NAME_BYTES_MAX);
         let message = format!("invalid project name {name:?}: {help}");
-        is_project_name(&name).then_some(Some(name)).ok_or(message)
+        project::is_name(&name).then_some(Some(name)).ok_or(message)
     })
 }
 

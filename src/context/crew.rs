@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Crew, Refusal};
+use crewlog_executors::crew::{Crew, Refusal, process};
 use crewlog_mq::EventStore;
 use crewlog_planner::crew::CrewError;
 
 use super::roster;
-use crate::context::Session;
+use crate::context::{Session, is_below_agent};
 use crate::ui::failure::{Code, Failure};
 
 /// The crew of the project of the working directory, for a command.
@@ -22,6 +22,35 @@ pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
 /// The crew for a server, which continues if the log goes back. Creates a missing log.
 pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
     crew_on(session, &session.place.open_to_serve().await?)
+}
+
+impl Session {
+    /// Refuses a command that only a person may give. An agent is known by its variables, or by a process above this one
+    /// that an agent of this log has recorded as its program. It can shed both, but not by accident.
+    pub async fn person_only(&self, what: &str) -> Result<(), Failure> {
+        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
+        if is_person && !is_below_agent() && !is_below_recorded(self).await? {
+            return Ok(());
+        }
+        let (who, hint) = match is_person {
+            true => ("an agent", "ask the person with the tool ask_person"),
+            false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
+        };
+        let refused = Failure::new(Code::Forbidden, format!("{who} may not {what}: a person has to do it"));
+        Err(refused.hint(hint))
+    }
+}
+
+/// True if a process above this one is the program of an agent, present or not.
+async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
+    if session.place.is_unused() || !session.has_project()? {
+        return Ok(false);
+    }
+    let ancestors = process::ancestors();
+    let crew = open(session).await?;
+    let agents = crew.agents().await?;
+    let mut programs = agents.iter().filter_map(|(_, agent)| agent.profile.program_process.as_ref());
+    Ok(programs.any(|program| ancestors.contains(program)))
 }
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
@@ -46,6 +75,7 @@ impl From<Refusal> for Failure {
                 | CrewError::Held(_)
                 | CrewError::NotYours { .. }
                 | CrewError::Left(_)
+                | CrewError::Taken(_)
                 | CrewError::Superseded(_),
             )
             | Refusal::Busy

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crewlog_executors::crew::Crew;
-use crewlog_executors::human;
+use crewlog_executors::caller::{By, account};
+use crewlog_executors::crew::{Crew, project};
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -25,7 +25,7 @@ use serde::Serialize;
 use crate::cli::Global;
 use crate::cli::settings::apply;
 use crate::context::config::Config;
-use crate::context::place::{Place, project_id};
+use crate::context::place::Place;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{EventJson, print_line, print_pretty};
 use crate::ui::terminal::{Output, Terminal, say};
@@ -50,8 +50,20 @@ const EMPTY: [(&str, &str); 12] = [
 /// The variable by which a launcher names the agent to its program, tools and hooks.
 pub const AGENT_ID: &str = "AGENT_ID";
 
-/// Variables that are set below an agent program. Codex sets none.
-const SIGNS: [&str; 4] = [AGENT_ID, "CLAUDECODE", "GEMINI_CLI", "OPENCODE"];
+/// Variables that are set below an agent program, and below a task that crewlog runs.
+const SIGNS: [&str; 11] = [
+    AGENT_ID,
+    "CLAUDECODE",
+    "CLAUDE_CODE_SESSION_ID",
+    "CODEX_CI",
+    "CODEX_SESSION_ID",
+    "CODEX_THREAD_ID",
+    "GEMINI_CLI",
+    "GEMINI_SESSION_ID",
+    "OPENCODE",
+    "OPENCODE_PID",
+    "CREWLOG_PLAN",
+];
 
 #[derive(Clone)]
 pub struct Session {
@@ -72,8 +84,7 @@ pub struct Session {
 /// The caller of a command that came over the network.
 struct Remote {
     pub crew: Arc<Crew>,
-    /// Its name, as events name a person.
-    pub name: String,
+    pub by: By,
     /// True if it may do everything that a person may.
     pub is_person: bool,
     pub reply: Mutex<Reply>,
@@ -126,9 +137,15 @@ impl Session {
     }
 
     /// The session of a command that came over the network: it prints JSON into its reply, asks nothing and reads no files.
-    pub fn of_remote(&self, crew: Arc<Crew>, name: String, is_person: bool) -> Self {
-        let terminal = Terminal { is_interactive: false, is_live: false, is_quiet: false, has_colour: false };
-        let remote = Remote { crew, name, is_person, reply: Mutex::default() };
+    pub fn of_remote(&self, crew: Arc<Crew>, by: By, is_person: bool) -> Self {
+        let terminal = Terminal {
+            is_interactive: false,
+            is_live: false,
+            is_quiet: false,
+            shows_results: false,
+            has_colour: false,
+        };
+        let remote = Remote { crew, by, is_person, reply: Mutex::default() };
         Self { terminal, output: Output::Json, yes: false, remote: Some(Arc::new(remote)), ..self.clone() }
     }
 
@@ -168,21 +185,13 @@ impl Session {
 
     /// The person, as events name them.
     pub fn person(&self) -> String {
-        self.remote.as_ref().map_or_else(person, |remote| remote.name.clone())
+        let of_token = self.remote.as_ref().and_then(|remote| remote.by.token.clone());
+        of_token.unwrap_or_else(account)
     }
 
-    /// Refuses a command that only a person may give. An agent can shed its identity, but not by accident.
-    pub fn person_only(&self, what: &str) -> Result<(), Failure> {
-        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
-        if is_person && !is_below_agent() {
-            return Ok(());
-        }
-        let (who, hint) = match is_person {
-            true => ("an agent", "ask the person with the tool ask_person"),
-            false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
-        };
-        let refused = Failure::new(Code::Forbidden, format!("{who} may not {what}: a person has to do it"));
-        Err(refused.hint(hint))
+    /// The author of what this session orders, by one of its faces.
+    pub fn by(&self, face: &'static str, token: Option<String>) -> By {
+        By::here(face, token, agent_id())
     }
 
     /// The configuration, read at its first use: a wrong file fails only commands that need it.
@@ -192,6 +201,14 @@ impl Session {
         }
         let config = Config::find(self.config_file.as_deref(), &self.folder)?;
         Ok(self.config.get_or_init(|| config))
+    }
+
+    /// The same session, and the fault of a configuration that cannot be read, whose decisions about hooks then count as
+    /// refusals.
+    pub fn with_some_configuration(self) -> (Self, Option<String>) {
+        let Err(failure) = self.config() else { return (self, None) };
+        let strict = Config::of_unreadable(self.config_file.as_deref(), &self.folder);
+        (Self { config: Arc::new(OnceLock::from(strict)), ..self }, Some(failure.message))
     }
 
     /// Prints a result on standard output: as JSON, or as `text` writes it.
@@ -359,8 +376,15 @@ impl Session {
     pub fn project(&self) -> Result<String, Failure> {
         match &self.config()?.project {
             Some(project) => Ok(project.clone()),
-            None => project_id(self.place.repository.as_ref(), &self.folder),
+            None => project::id(self.place.repository.as_ref(), &self.folder)
+                .map_err(|why| Failure::user(why).hint("name the project in crewlog.toml: project = \"NAME\"")),
         }
+    }
+
+    /// True unless the project of the working directory has no id yet.
+    pub fn has_project(&self) -> Result<bool, Failure> {
+        let is_made = || project::file(self.place.repository.as_ref(), &self.folder).exists();
+        Ok(self.config()?.project.is_some() || is_made())
     }
 
     /// A text, from a file or standard input.
@@ -450,8 +474,4 @@ pub fn is_below_agent() -> bool {
 /// The agent that this process acts for, if it has the identity of one.
 pub fn agent_id() -> Option<String> {
     std::env::var(AGENT_ID).ok().filter(|agent| !agent.is_empty())
-}
-
-pub fn person() -> String {
-    std::env::var("USER").ok().filter(|name| !name.is_empty()).unwrap_or_else(|| human::NAME.to_owned())
 }

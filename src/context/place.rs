@@ -4,16 +4,17 @@
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
 //! several machines; otherwise a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::{DirBuilder, File, Permissions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{DirBuilder, File};
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, new_event_id, shown_url};
+use crewlog_executors::owner::{distrusted, is_there};
+use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -21,9 +22,6 @@ use crate::cli::sealing::KeyPlace;
 use crate::ui::failure::Failure;
 
 const FILE: &str = "log.db";
-/// The file with the project's id.
-const PROJECT: &str = "project";
-pub const PROJECT_BYTES_MAX: usize = 64;
 
 /// Texts that a plan repeats from the reports of its tasks.
 const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
@@ -41,6 +39,8 @@ pub struct Place {
     pub is_named: bool,
     pub repository: Option<Repository>,
     folder: Option<PathBuf>,
+    /// Where the search for it began.
+    start: PathBuf,
     pub keys: KeyPlace,
     redact: Rewrite,
 }
@@ -49,14 +49,15 @@ impl Place {
     /// Finds the place for a working directory; nothing is made. `redact` changes each event before it is appended.
     pub fn find(named: Option<&str>, folder: &Path, keys: KeyPlace, redact: Rewrite) -> Self {
         let repository = Repository::around(folder);
-        let existing = || upwards(folder).map(|above| above.join(FOLDER)).find(|found| found.join(FILE).is_file());
+        let existing = || upwards(folder).map(|above| above.join(FOLDER)).find(|found| is_there(&found.join(FILE)));
         let log_folder = match &repository {
             Some(repository) => repository.main_worktree.join(FOLDER),
             None => existing().unwrap_or_else(|| folder.join(FOLDER)),
         };
         let url = named.map_or_else(|| log_folder.join(FILE).to_string_lossy().into_owned(), str::to_owned);
-        let folder = named.is_none().then_some(log_folder);
+        let (start, folder) = (folder.to_owned(), named.is_none().then_some(log_folder));
         Self {
+            start,
             url,
             opened: OnceCell::new(),
             layered: OnceCell::new(),
@@ -88,12 +89,17 @@ impl Place {
         (url, name != user || !passwords.is_empty())
     }
 
-    /// The log's path or URL, absolute where it is a path, for children that may run elsewhere.
-    pub fn absolute_url(&self) -> String {
-        match self.path().map(std::path::absolute) {
+    /// The variables by which children find the log, wherever they run: without its password, which they would print.
+    pub fn env_of_children(&self) -> Vec<(String, String)> {
+        let url = match self.path().map(std::path::absolute) {
             Some(Ok(path)) => path.to_string_lossy().into_owned(),
-            Some(Err(_)) | None => self.url.clone(),
-        }
+            Some(Err(_)) | None => self.pastable_url().0,
+        };
+        let secret = ["PGPASSWORD", "CREWLOG_MIGRATE_URL"]
+            .into_iter()
+            .filter(|name| self.path().is_none() && std::env::var_os(name).is_some());
+        let secret = secret.map(|name| (name.to_owned(), String::new()));
+        secret.chain([("CREWLOG_STORE".to_owned(), url)]).collect()
     }
 
     /// The file, unless the log is on a server.
@@ -116,14 +122,18 @@ impl Place {
         self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))
     }
 
+    /// The log's file, with links resolved, unless the log is on a server.
+    pub fn file(&self) -> Option<PathBuf> {
+        self.path().map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
+    }
+
     /// A path next to the log's file, the same for all names of the file; for a log on a server, in the user's state folder.
     pub fn beside(&self, what: &str) -> PathBuf {
-        let Some(path) = self.path() else {
+        let Some(path) = self.file() else {
             let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, self.shown().as_bytes());
             let folder = state_folder().unwrap_or_else(|| std::env::temp_dir().join("crewlog"));
             return folder.join(format!("{name}-{what}"));
         };
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut name = path.into_os_string();
         name.push(format!("-{what}"));
         PathBuf::from(name)
@@ -132,6 +142,7 @@ impl Place {
     /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
     async fn with_layers(&self) -> Result<EventStore, Failure> {
         let make = async || {
+            self.check_owner()?;
             let store = self.open_once(false).await?.clone();
             let store = self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS);
             Ok::<_, Failure>(store.rewriting(self.redact.clone()))
@@ -147,7 +158,27 @@ impl Place {
 
     /// True if there is no log and the user named none: nobody coordinates here.
     pub fn is_unused(&self) -> bool {
-        !self.is_named && self.path().is_some_and(|path| !path.exists())
+        !self.is_named && self.path().is_some_and(|path| !is_there(path))
+    }
+
+    /// Refuses a log or a repository that others may have written, unless the user named the log.
+    fn check_owner(&self) -> Result<(), Failure> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let hint = "if you trust it, name the log with --store or CREWLOG_STORE";
+        if let Some(why) = distrusted(folder).or_else(|| distrusted(&folder.join(FILE))) {
+            return Err(Failure::user(format!("{why}: what this log says would run as yours")).hint(hint));
+        }
+        let Some(repository) = &self.repository else {
+            let Some((hidden, end)) = Repository::hidden_from(&self.start) else { return Ok(()) };
+            let why = distrusted(&end).unwrap_or_default();
+            let failure = format!("{why}, so the repository {} above it is not used", hidden.worktree.display());
+            return Err(Failure::user(failure).hint(hint));
+        };
+        repository.check_owner().map_err(|why| {
+            let safe = format!("git config --global --add safe.directory {}", repository.worktree.display());
+            Failure::user(format!("{why}: a repository of others"))
+                .hint(format!("{hint}, or its folder to git: `{safe}`"))
+        })
     }
 
     /// The folder with the keys of sealed plans, unless the user names another one.
@@ -191,6 +222,7 @@ impl Place {
 
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
+        self.check_owner()?;
         match self.open_once(false).await {
             Ok(_) => return Ok((self.open().await?, false)),
             // An empty file becomes a log. Any other file is refused again below.
@@ -237,45 +269,4 @@ pub fn state_folder() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
     let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state"));
     state.or_else(home).map(|folder| folder.join("crewlog"))
-}
-
-/// True of a text that can name a project in a tag.
-pub fn is_project_name(text: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
-    !text.is_empty() && text.len() <= PROJECT_BYTES_MAX && text.chars().all(is_plain)
-}
-
-/// The project's UUID, made if there is none. Processes that make one at the same time get the same.
-pub fn project_id(repository: Option<&Repository>, folder: &Path) -> Result<String, Failure> {
-    let file = |folder: &Path| folder.join(FOLDER).join(PROJECT);
-    // Without a repository: the nearest file above, else a new one in the folder's own `.crewlog`.
-    let above = || upwards(folder).map(file).find(|file| file.exists()).unwrap_or_else(|| file(folder));
-    let path = repository.map_or_else(above, |repository| repository.common_dir.join("crewlog").join(PROJECT));
-    let hint = "name the project in crewlog.toml: project = \"NAME\"";
-    let id = repository.map_or(Ok(()), Repository::check).and_then(|()| in_file(&path)).map_err(|error| {
-        Failure::user(format!("the project's id in {} cannot be read or made: {error}", path.display())).hint(hint)
-    })?;
-    if is_project_name(&id) {
-        return Ok(id);
-    }
-    Err(Failure::user(format!("invalid project id {id:?} in {}", path.display())).hint(hint))
-}
-
-fn in_file(path: &Path) -> io::Result<String> {
-    let read = || fs::read_to_string(path).map(|text| text.trim().to_owned());
-    match read() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        found => return found,
-    }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    // A log's folder has the output of commands; git's folder is for all users of the repository.
-    let mode = if folder.ends_with(FOLDER) { 0o700 } else { 0o777 };
-    DirBuilder::new().recursive(true).mode(mode).create(folder)?;
-    // The first one wins, and nobody reads half a file.
-    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-    write!(new, "{}", new_event_id())?;
-    match new.persist_noclobber(path) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
-        Ok(_) | Err(_) => read(),
-    }
 }

@@ -25,7 +25,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
     let shell = Shell {
         supervisor: Supervisor::new(program, None),
-        env: vec![("CREWLOG_STORE".into(), session.place.absolute_url())],
+        env: session.place.env_of_children(),
         timeout: task_timeout,
     };
     let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();

@@ -35,7 +35,7 @@ pub struct Call {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Moment {
     /// A session starts or resumes, or has compacted its context.
-    Start { is_compaction: bool },
+    Start,
     /// A person or script gave a prompt.
     Prompt,
     /// A tool call that will change files.
@@ -81,7 +81,6 @@ struct Input<'a> {
     agent_id: Option<String>,
     agent_type: Option<String>,
     stop_hook_active: Option<bool>,
-    source: Option<String>,
     tool_name: Option<String>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
@@ -118,7 +117,7 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let Input { hook_event_name: event, session_id: session, cwd, agent_id, agent_type, .. } = input;
     let edits = || edits(input.tool_name.as_deref(), input.tool_input);
     let moment = match event.as_str() {
-        "SessionStart" => Moment::Start { is_compaction: input.source.as_deref() == Some("compact") },
+        "SessionStart" => Moment::Start,
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt,
         "PreToolUse" | "BeforeTool" => match edits()? {
             none if none == Edits::default() => Moment::Other,
@@ -160,9 +159,9 @@ fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result
     let (mut found, arguments) = (Edits::default(), arguments.map_or("null", RawValue::get));
     match tool.ok_or_else(|| Error::missing_field("tool_name"))? {
         "Edit" | "Write" | "NotebookEdit" | "replace" | "write_file" | "edit" | "write" => {
-            found.add_file(from_str::<Write>(arguments)?.file_path);
+            found.add_files([from_str::<Write>(arguments)?.file_path]);
         }
-        "apply_patch" => patch::read(&from_str::<Patch>(arguments)?.command, &mut found),
+        "apply_patch" => found.add_files(patch::files(&from_str::<Patch>(arguments)?.command)),
         "Bash" | "bash" | "run_shell_command" | "exec_command" => {
             let Shell { command, workdir } = from_str(arguments)?;
             shell::read(&command, &workdir.unwrap_or_default(), &mut found);

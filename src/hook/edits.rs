@@ -7,10 +7,13 @@ use crewlog_executors::crew::worktree::{Worktree, real};
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{BLOCKED_MAX, Blocked, By, LeaseHolder, Leases};
+use crewlog_planner::crew::names::is_below;
 use crewlog_planner::crew::target::{Target, TargetError};
+use tokio::time::timeout;
 
 use super::git;
-use super::touches::Edits;
+use super::in_time::RECORD_WAIT;
+use super::touches::{Edits, Extent, Touch, Tree};
 
 /// The changes in one worktree.
 pub struct Changes {
@@ -20,7 +23,27 @@ pub struct Changes {
     unleasable: BTreeMap<String, String>,
     /// True if the changes are already made, and a commit would record them.
     pub is_commit: bool,
+    /// How far a command of git reaches that changes whatever differs.
+    pub extent: Option<Extent>,
+    /// The files among them on which the crew's rules rest.
+    pub of_crewlog: Vec<String>,
+    /// Why some changes are not known.
+    fault: Option<String>,
 }
+
+/// The files and folders on which the rules rest, from the root of a worktree: the log, the configuration, and the files that
+/// have our hooks.
+const OF_CREWLOG: [&str; 9] = [
+    ".crewlog",
+    "crewlog.toml",
+    ".git/hooks/pre-commit",
+    ".git/hooks/pre-merge-commit",
+    ".git/hooks/pre-push",
+    ".claude/settings.json",
+    ".codex/hooks.json",
+    ".gemini/settings.json",
+    ".opencode/plugin/crewlog.js",
+];
 
 /// A file, a folder or a pattern that changes.
 struct File {
@@ -45,9 +68,18 @@ pub struct Hit {
 /// The changes named in a tool call, by worktree of the repository. Files elsewhere have no leases.
 pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Changes> {
     let mut found = BTreeMap::new();
-    for touch in &edits.touches {
+    let exists = |tree: &&Tree| tree.unless.as_ref().is_some_and(|path| folder.join(path).symlink_metadata().is_ok());
+    let (files, trees) = edits.trees.iter().partition::<Vec<_>, _>(exists);
+    let files = files.into_iter().filter_map(|tree| tree.unless.clone()).map(Touch::of);
+    let roots = home.others();
+    for touch in edits.touches.iter().cloned().chain(files) {
         let path = touch.in_folder.as_ref().filter(|_| folder.join(&touch.path).is_dir()).unwrap_or(&touch.path);
         let written = path.to_string_lossy();
+        // A change of the root of another worktree, or of a folder above it, changes all of that.
+        let above = real(&folder.join(path));
+        for other in roots.iter().filter(|other| !touch.is_pattern && other.root.starts_with(&above)) {
+            changes_in(&mut found, other.clone()).files.push(File::all());
+        }
         let around = home.around_path(folder, path).or_else(|| home.of_repository(&folder.join(path)));
         let Some(worktree) = around else {
             // `rm -rf ..`, and `../*`
@@ -67,6 +99,7 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
         };
         let name = worktree.below_root(folder, &written).unwrap_or_default();
         let changes = changes_in(&mut found, worktree);
+        changes.of_crewlog.extend(is_of_crewlog(&changes.worktree.root, &name).then(|| name.clone()));
         match target {
             Ok(target) => {
                 let is_one = !target.is_pattern && !folder.join(path).is_dir();
@@ -76,17 +109,27 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
             Err(TargetError::TooBroad { .. } | TargetError::TooComplex { .. }) => {
                 changes.files.push(File::all());
             }
-            Err(error) => drop(changes.unleasable.insert(name, error.to_string())),
+            Err(error) => changes.add_unleasable(name, error.to_string()),
         }
     }
     let mut found: Vec<_> = found.into_values().collect();
+    for Tree { folder: at, extent, .. } in trees {
+        let worktree = home.of_path(&folder.join(at), Path::new(".git")).unwrap_or_else(|| home.clone());
+        let all = Changes { files: vec![File::all()], extent: Some(*extent), ..Changes::none(worktree) };
+        found.push(all);
+    }
     for commit in edits.commits.iter().map(|commit| folder.join(commit)).collect::<BTreeSet<_>>() {
         // A submodule has its own index, with names relative to its own root.
         let Some(worktree) = home.of_path(&commit, Path::new(".git")) else { continue };
-        // Without a repository git itself refuses the commit.
-        found.push(Changes::of_commit(worktree, &git::staged(&commit).await.unwrap_or_default()));
+        found.push(match git::staged(&commit).await {
+            Ok(names) => Changes::of_commit(worktree, &names),
+            Err(error) => {
+                let why = format!("the files of the commit are not known: {error}");
+                Changes { is_commit: true, fault: Some(why), ..Changes::none(worktree) }
+            }
+        });
     }
-    found.retain(|changes| !changes.files.is_empty() || !changes.unleasable.is_empty());
+    found.retain(|changes| !changes.files.is_empty() || !changes.unleasable.is_empty() || changes.fault.is_some());
     found
 }
 
@@ -101,18 +144,33 @@ impl Changes {
         for name in names {
             match Target::literal(name) {
                 Ok(target) => changes.files.push(File { target, is_one: false }),
-                Err(error) => drop(changes.unleasable.insert(name.clone(), error.to_string())),
+                Err(error) => changes.add_unleasable(name.clone(), error.to_string()),
             }
         }
         changes
     }
 
     fn none(worktree: Worktree) -> Self {
-        Self { worktree, files: Vec::new(), unleasable: BTreeMap::new(), is_commit: false }
+        Self {
+            worktree,
+            files: Vec::new(),
+            unleasable: BTreeMap::new(),
+            is_commit: false,
+            extent: None,
+            of_crewlog: Vec::new(),
+            fault: None,
+        }
     }
 
-    /// Fails for a path that cannot be leased, unless git ignores it.
+    /// A file whose name no lease can have may still be under one.
+    fn add_unleasable(&mut self, name: String, why: String) {
+        self.files.push(File { target: likeness(&name), is_one: false });
+        self.unleasable.insert(name, why);
+    }
+
+    /// Fails for a path that cannot be leased, unless git ignores it, and where changes are not known.
     pub async fn check(&self) -> Result<(), Refusal> {
+        self.fault.clone().map_or(Ok(()), |why| Err(CrewError::Invalid(why)))?;
         let names = self.unleasable.keys().map(String::as_str).collect();
         let ignored = git::ignored(&self.worktree.root, &names).await;
         let why = self.unleasable.iter().find(|(name, _)| !ignored.contains(*name)).map(|(_, why)| why.clone());
@@ -132,11 +190,13 @@ impl Changes {
         agent: &str,
         is_strict: bool,
     ) -> Result<(Vec<Target>, Vec<Hit>), Refusal> {
+        let is_strict = is_strict || self.extent == Some(Extent::Repository);
         let (mut leases, now, holder) = (crew.leases().await?, crew.store().now(), self.holder(agent));
         let targets: Vec<_> = self.files.iter().map(|file| file.target.clone()).collect();
         if !leases.in_the_way(&holder, &targets, true, is_strict, now).is_empty() {
             drop(leases);
-            crew.bury().await?;
+            // Where this cannot be written, they count.
+            let _ = timeout(RECORD_WAIT, crew.bury()).await;
             leases = crew.leases().await?;
         }
         let is_own = |target: &Target| {
@@ -155,6 +215,28 @@ impl Changes {
         hits.retain(|hit| !ignored.contains(&hit.blocked.asked.path));
         Ok((unleased, hits))
     }
+}
+
+/// True for a file on which the rules rest. A program's settings count once they have our hook.
+fn is_of_crewlog(root: &Path, name: &str) -> bool {
+    let is_it = |own: &&&str| name == **own || is_below(name, own) || is_below(own, name);
+    let has_hook = |own: &str| std::fs::read_to_string(root.join(own)).is_ok_and(|text| text.contains("crewlog"));
+    OF_CREWLOG.iter().find(is_it).is_some_and(|own| own.contains("crewlog") || has_hook(own))
+}
+
+/// A target that overlaps with every lease that a file of this name can be under: what no target may have is any character,
+/// and a path that is too long ends early.
+fn likeness(name: &str) -> Target {
+    let any = |char: char| char.is_control() || "*?[]{}\\".contains(char);
+    let path: String = name.chars().map(|char| if any(char) { '?' } else { char }).collect();
+    let mut target = Target { is_pattern: path.contains('?'), path };
+    while Target::written(&target.path).is_err() {
+        match target.path.rsplit_once('/') {
+            Some((folder, _)) => target.path = folder.to_owned(),
+            None => return File::all().target,
+        }
+    }
+    target
 }
 
 impl Hit {

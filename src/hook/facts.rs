@@ -9,6 +9,7 @@ use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
 use crewlog_planner::lifecycle::State;
 
 use super::edits::Hit;
+use super::touches::Extent;
 use crate::ui::text::{count, one_line, rfc3339};
 
 /// The reason of leases taken for edits.
@@ -24,14 +25,41 @@ const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 80;
 
 /// The reason why an edit or a commit is refused, and possible next steps.
-pub fn refusal(hits: &[Hit], is_commit: bool) -> String {
-    let what =
-        if is_commit { "this commit is refused: it changes files leased by others" } else { "this edit is refused" };
+pub fn refusal(hits: &[Hit], is_commit: bool, extent: Option<Extent>) -> String {
+    let what = match (extent, is_commit) {
+        (Some(extent), _) => return of_tree(hits, extent),
+        (None, true) => "this commit is refused: it changes files leased by others",
+        (None, false) => "this edit is refused",
+    };
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
     format!(
         "{what}: {}. Possible now: work on other files; call reserve_paths with wait_seconds to get the file next; \
          or ask {holder} with send_message.",
         listed(hits)
+    )
+}
+
+/// The reason why a command of git is refused that changes whatever differs.
+fn of_tree(hits: &[Hit], extent: Extent) -> String {
+    let (what, safe) = match extent {
+        Extent::Worktree => (
+            "it changes the whole worktree, in which others work",
+            "name your own files: `git stash push -- FILES`, `git restore -- FILES`, `git checkout COMMIT -- FILES`; or work \
+             in a worktree of your own: `git worktree add`",
+        ),
+        Extent::Repository => (
+            "the list of stashes is shared by all worktrees, in which others work",
+            "keep your own changes in a commit: `git commit -- FILES`; look at stashes with `git stash list` and `show`",
+        ),
+    };
+    format!("this command is refused: {what}: {}. Possible now: {safe}.", listed(hits))
+}
+
+/// The reason why an agent may not change a file on which the rules rest.
+pub fn of_crewlog(path: &str) -> String {
+    let path = one_line(path, PATH_CHARS_MAX);
+    format!(
+        "this edit is refused: crewlog's rules rest on {path}, so only a person changes it. Possible now: ask_person."
     )
 }
 

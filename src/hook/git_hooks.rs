@@ -44,7 +44,7 @@ pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnE
         }
         (Ok(hits), GitHook::PreCommit) => {
             say(&match is_below_agent() {
-                true => facts::refusal(&hits, true),
+                true => facts::refusal(&hits, true, None),
                 false => format!(
                     "crewlog: {}\n  hint: `crewlog leases --force NUMBER --reason WHY` ends a lease, `git commit --no-verify` commits anyway",
                     facts::listed(&hits)

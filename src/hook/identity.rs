@@ -7,7 +7,7 @@ use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
 use crewlog_planner::claim::Executor;
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile, Wish};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, SubAgent};
@@ -46,6 +46,8 @@ pub struct Origin {
     pub is_strict: bool,
     /// True if an edit takes a lease.
     pub lease_on_edit: bool,
+    /// The fault of the configuration, without which nothing is written.
+    pub unconfigured: Option<String>,
 }
 
 /// One run of a hook.
@@ -77,29 +79,46 @@ impl Hook<'_> {
         Ok(Some((Caller { worktree, ..self.crew.caller(&name).await? }, agent)))
     }
 
+    /// The name whose leases do not count, as far as it can be read: of a session that has not joined, that of its parent,
+    /// or of its launcher where it is free; else nobody's.
+    pub async fn name_to_compare(&self) -> Result<String, Refusal> {
+        if let Some((caller, _)) = self.known().await? {
+            return Ok(caller.agent);
+        }
+        let agents = self.crew.agents().await?;
+        if self.call.agent.is_some() {
+            return Ok(self.own(&agents)?.map(|parent| format!("{parent}/-")).unwrap_or_default());
+        }
+        let is_free = |name: &&String| agents.get(name).is_none_or(|agent| self.tie(agent) == Tie::Gone);
+        // Below another's name its leases would not count.
+        let given = self.origin.agent.as_ref().filter(|name| !name.contains('/')).filter(is_free);
+        Ok(given.cloned().unwrap_or_default())
+    }
+
     /// The caller, which joins if necessary. If a host's tools get no id of its session, its process serves as the
     /// session, so that tools and hooks agree.
     pub async fn joined(&self) -> Result<Caller, Refusal> {
         if let Some((caller, agent)) = self.known().await? {
             // A session may continue in another program, and a server records none.
-            let is_start = matches!(self.call.moment, Moment::Start { .. });
+            let is_start = matches!(self.call.moment, Moment::Start);
             let is_recorded = !is_start && program_of(&agent).is_some() && !self.crew.is_dead(&agent);
             if is_recorded || self.tie(&agent) != Tie::Session {
                 return Ok(caller);
             }
         }
-        let own = (self.origin.agent.clone(), None, self.sessions().next().unwrap_or_default());
-        let Some(sub) = &self.call.agent else { return self.join(own).await };
+        let own = Wish { given: self.origin.agent.clone(), ..Wish::default() };
+        let own_session = self.sessions().next().unwrap_or_default();
+        let Some(sub) = &self.call.agent else { return self.join(own, own_session).await };
         let parent = self.own(&*self.crew.agents().await?)?.map(str::to_owned);
         let parent = match parent {
             Some(parent) => parent,
-            None => self.join(own).await?.agent,
+            None => self.join(own, own_session).await?.agent,
         };
-        self.join((Some(name_below(sub)), Some(parent), self.session_below(sub))).await
+        let wish = Wish { given: Some(name_below(sub)), parent: Some(parent), ..Wish::default() };
+        self.join(wish, self.session_below(sub)).await
     }
 
-    async fn join(&self, of: (Option<String>, Option<String>, String)) -> Result<Caller, Refusal> {
-        let (name, parent, session) = of;
+    async fn join(&self, wish: Wish, session: String) -> Result<Caller, Refusal> {
         let program = self.call.host.program().to_owned();
         let profile = Profile {
             model: None,
@@ -111,9 +130,10 @@ impl Hook<'_> {
                 .ancestors
                 .first()
                 .map(|of| Executor { worker: of.clone(), ..self.crew.process(&program) }),
+            program_process: self.origin.ancestors.first().cloned(),
             program,
         };
-        Ok(self.crew.join(Join { name, parent, session, profile }).await?.caller)
+        Ok(self.crew.join(Join { wish, session, profile }).await?.caller)
     }
 
     /// The relation of the hook to an agent.
@@ -140,19 +160,16 @@ impl Hook<'_> {
         }
     }
 
-    /// The agent of the session itself: the one that the session holds, else the launcher's. A new session takes over
-    /// the launcher's name from a session of another program.
+    /// The agent of the session itself: the one that the session holds, else the launcher's, unless another program has it.
     fn own<'a>(&'a self, agents: &'a Agents) -> Result<Option<&'a str>, CrewError> {
         if let Some(held) = self.sessions().find_map(|session| agents.joined_as(&session, None)) {
             return Ok(Some(held));
         }
         let Some(name) = self.origin.agent.as_deref() else { return Ok(None) };
-        let takes_over = self.call.moment == Moment::Start { is_compaction: false };
-        match agents.get(name).map_or(Tie::Gone, |agent| self.tie(agent)) {
-            Tie::Session | Tie::Program | Tie::Nested => Ok(Some(name)),
-            Tie::Elsewhere if !takes_over => Err(CrewError::Superseded(name.to_owned())),
-            Tie::Elsewhere | Tie::Gone => Ok(None),
-        }
+        Ok(match agents.get(name).map_or(Tie::Gone, |agent| self.tie(agent)) {
+            Tie::Session | Tie::Program | Tie::Nested => Some(name),
+            Tie::Elsewhere | Tie::Gone => None,
+        })
     }
 
     /// The possible sessions of the hook's agent; it joins with the first one. Gemini CLI and opencode give their MCP
@@ -169,10 +186,9 @@ impl Hook<'_> {
     }
 }
 
-/// The program of an agent, as one of the ancestors of its hooks; `None` if only its server is known.
+/// The program of an agent, as one of the ancestors of its hooks; `None` over HTTP.
 pub fn program_of(agent: &Agent) -> Option<&str> {
-    let process = agent.profile.process.as_ref()?.worker.as_str();
-    Some(process).filter(|process| process.starts_with("process:"))
+    agent.profile.program_process.as_deref()
 }
 
 /// The kind and the beginning of the id: several subagents of one kind may run at the same time.

@@ -11,6 +11,9 @@ use crate::ui::failure::Failure;
 /// The time limit for the resident process, and then for the log.
 pub const WAIT: Duration = Duration::from_secs(2);
 
+/// How long a record of what was decided may delay the answer.
+pub const RECORD_WAIT: Duration = Duration::from_millis(500);
+
 /// The time limit for closing the log after the answer. A log that is not closed loses nothing.
 pub const CLOSE_WAIT: Duration = Duration::from_millis(500);
 

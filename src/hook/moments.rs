@@ -6,10 +6,12 @@ use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
 use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
 use crewlog_planner::crew::{CrewError, leases};
+use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict};
 use super::edits::{Changes, Hit};
 use super::identity::{Hook, Origin, Tie};
+use super::in_time::RECORD_WAIT;
 use super::touches::Edits;
 use super::{edits, facts};
 
@@ -18,9 +20,10 @@ use super::{edits, facts};
 /// # Errors
 /// A fault of the log, or an invalid name of an agent.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
+    let decided = decide(crew, origin, call).await;
     // Only `doctor` reads it, so a failure to store it is ignored.
-    let _ = crew.hook_ran(call.host.program()).await;
-    match decide(crew, origin, call).await {
+    let _ = timeout(RECORD_WAIT, crew.hook_ran(call.host.program())).await;
+    match decided {
         Err(Refusal::Crew(error @ CrewError::Superseded(_))) => Ok(match &call.moment {
             Moment::Before(edits) if edits.touches.is_empty() => {
                 Verdict::Refuse(format!("this commit is refused: {error}"))
@@ -38,7 +41,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     let hook = Hook { crew, origin, call, home, here };
     match &call.moment {
         Moment::Before(edits) => return hook.before(edits).await,
-        Moment::Start { .. } => {
+        Moment::Start => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
             return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, &hook.here.name).await?));
@@ -50,30 +53,58 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::After(edits) => hook.after(&caller, edits).await,
         Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start { .. } | Moment::Prompt | Moment::Before(_) | Moment::Other => {
+        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Other => {
             hook.after(&caller, &Edits::default()).await
         }
     }
 }
 
 impl Hook<'_> {
-    /// Before edits: refuses them if others hold leases on the files, else leases the files for the agent.
+    /// Before edits: refuses them if others hold leases on the files, else leases the files for the agent. The leases that
+    /// were read decide: a refusal stands, even if nothing can be written after it.
     async fn before(&self, edits: &Edits) -> Result<Verdict, Refusal> {
         let all = edits::changes(&self.home, &self.call.cwd, edits).await;
         if all.is_empty() && !edits.is_cut {
             return Ok(Verdict::Allow(String::new()));
         }
-        let (caller, mut said) = (self.joined().await?, Vec::new());
+        if let Some(own) = all.iter().find_map(|changes| changes.of_crewlog.first()) {
+            return Ok(Verdict::Refuse(facts::of_crewlog(own)));
+        }
+        let name = self.name_to_compare().await?;
         for changes in &all {
-            match self.lease(&caller, changes).await? {
-                Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),
-                Err(hits) => return self.refuse(&caller, changes, &hits).await,
+            let (_, hits) = changes.compared(self.crew, &name, self.origin.is_strict).await?;
+            if !hits.is_empty() {
+                return Ok(self.refuse(changes, &hits).await);
             }
         }
-        for changes in &all {
-            changes.check().await?;
+        let taken = match &self.origin.unconfigured {
+            Some(why) => Ok(Verdict::Allow(format!("crewlog takes no lease on this file, since {why}"))),
+            None => self.take(&all).await,
+        };
+        if matches!(taken, Ok(Verdict::Allow(_))) {
+            for changes in &all {
+                changes.check().await?;
+            }
+            edits.check()?;
         }
-        edits.check()?;
+        taken
+    }
+
+    /// Leases the files of all changes. A session that cannot have a name takes none.
+    async fn take(&self, all: &[Changes]) -> Result<Verdict, Refusal> {
+        let (caller, mut said) = match self.joined().await {
+            Ok(caller) => (caller, Vec::new()),
+            Err(Refusal::Crew(why @ (CrewError::Invalid(_) | CrewError::Taken(_) | CrewError::Full(_)))) => {
+                return Ok(Verdict::Allow(format!("crewlog takes no lease for this session: {why}")));
+            }
+            Err(failed) => return Err(failed),
+        };
+        for changes in all {
+            match self.lease(&caller, changes).await? {
+                Ok(risks) => said.extend((!risks.is_empty()).then(|| facts::merge_risks(&risks))),
+                Err(hits) => return Ok(self.refuse(changes, &hits).await),
+            }
+        }
         self.crew.present(&caller).await?;
         Ok(Verdict::Allow(said.join("\n")))
     }
@@ -108,14 +139,21 @@ impl Hook<'_> {
         }
     }
 
-    async fn refuse(&self, caller: &Caller, changes: &Changes, hits: &[Hit]) -> Result<Verdict, Refusal> {
-        for Hit { blocked, .. } in hits.iter().take(facts::HITS_MAX) {
-            if let By::Lease(lease) = blocked.by {
-                let (holder, target) = (changes.holder(&caller.agent), blocked.asked.clone());
-                self.crew.record_edit(|now| LeaseCommand::RefuseEdit { holder, target, lease, now }).await?;
+    async fn refuse(&self, changes: &Changes, hits: &[Hit]) -> Verdict {
+        let record = async {
+            let caller = self.joined().await?;
+            for Hit { blocked, .. } in hits.iter().take(facts::HITS_MAX) {
+                if let By::Lease(lease) = blocked.by {
+                    let (holder, target) = (changes.holder(&caller.agent), blocked.asked.clone());
+                    self.crew.record_edit(|now| LeaseCommand::RefuseEdit { holder, target, lease, now }).await?;
+                }
             }
+            Ok::<_, Refusal>(())
+        };
+        if self.origin.unconfigured.is_none() {
+            let _ = timeout(RECORD_WAIT, record).await;
         }
-        Ok(Verdict::Refuse(facts::refusal(hits, changes.is_commit)))
+        Verdict::Refuse(facts::refusal(hits, changes.is_commit, changes.extent))
     }
 
     /// After a tool call or a prompt: records changes without a lease, and announces new messages.

@@ -49,6 +49,8 @@ impl Resident {
         let (socket, locks) = (socket(place, crew.project()), place.workers_folder());
         let listening = format!("hook-{}", id_of(crew.project()));
         let watching = format!("watch-{}", id_of(&worktree.name));
+        // The files of the log begin with its path; those of a log on a server are elsewhere.
+        let log = place.file().unwrap_or_else(|| locks.clone());
         let crew = Arc::clone(crew);
         Self(tokio::spawn(async move {
             let answered = async {
@@ -58,7 +60,7 @@ impl Resident {
             };
             let watched = async {
                 let _leader = LeaderLock::wait(&locks, &watching).await?;
-                watch(&crew, &worktree).await
+                watch(&crew, &worktree, &log).await
             };
             let (answered, watched): (io::Result<()>, io::Result<()>) = tokio::join!(answered, watched);
             if let Err(error) = answered {

@@ -31,7 +31,10 @@ const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Answers a hook of git, or else of an agent program.
 pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
-    let session = Session::new(global);
+    let (session, unconfigured) = match Session::new(global).map(Session::with_some_configuration) {
+        Ok((session, why)) => (Ok(session), why),
+        Err(failure) => (Err(failure), None),
+    };
     if let Some(hook) = git {
         let on_error = configured(&session).on_error;
         return git_hooks::run(session, hook, on_error).await;
@@ -45,11 +48,13 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
             return ExitCode::from(if configured(&session).on_error == OnError::Deny { 2 } else { 0 });
         }
     };
-    let of_own = configured(&session);
-    let session = session.and_then(|own| of_files(own, global, &call));
-    let hooks = if session.is_ok() { configured(&session) } else { of_own };
+    let mut hooks = configured(&session);
+    let session = session.and_then(|own| of_files(own, global, &call, unconfigured));
     let verdict = match session {
-        Ok(session) => decide(&session, &hooks, &call).await,
+        Ok((session, unconfigured)) => {
+            hooks = configured(&Ok(session.clone()));
+            decide(&session, &hooks, &call, unconfigured).await
+        }
         Err(failure) => Err(failure),
     };
     let verdict = verdict.unwrap_or_else(|failure| undecided(hooks.on_error, &call, &failure));
@@ -74,26 +79,35 @@ fn configured(session: &Result<Session, Failure>) -> HooksConfig {
 
 /// The repository of the files that a call changes, if it has a log and is not the hook's own. A log named by the user
 /// is for the hook's own repository only.
-fn of_files(own: Session, global: &Global, call: &Call) -> Result<Session, Failure> {
-    let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok(own) };
+fn of_files(
+    own: Session,
+    global: &Global,
+    call: &Call,
+    unconfigured: Option<String>,
+) -> Result<(Session, Option<String>), Failure> {
+    let (Moment::Before(edits) | Moment::After(edits)) = &call.moment else { return Ok((own, unconfigured)) };
     let home = Worktree::around(&own.folder);
     let indexes = edits.commits.iter().map(|folder| folder.join(".git"));
     let files: Vec<_> = edits.touches.iter().map(|touch| touch.path.clone()).chain(indexes).collect();
     let is_here = |file: &PathBuf| home.around_path(&call.cwd, file).is_some();
     if own.place.is_named || (!own.place.is_unused() && files.iter().any(is_here)) {
-        return Ok(own);
+        return Ok((own, unconfigured));
     }
     for folder in files.iter().filter_map(|file| call.cwd.join(file).parent().map(Worktree::around)) {
         let other = Session::in_folder(global, folder.root.clone())?;
         if other.place.repository.is_some() && !other.place.is_unused() {
-            return Ok(other);
+            return Ok(other.with_some_configuration());
         }
     }
-    Ok(own)
+    Ok((own, unconfigured))
 }
 
-async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<Verdict, Failure> {
-    session.config()?;
+async fn decide(
+    session: &Session,
+    hooks: &HooksConfig,
+    call: &Call,
+    unconfigured: Option<String>,
+) -> Result<Verdict, Failure> {
     if session.place.is_unused() || call.moment == Moment::Other {
         return Ok(Verdict::Allow(String::new()));
     }
@@ -103,6 +117,7 @@ async fn decide(session: &Session, hooks: &HooksConfig, call: &Call) -> Result<V
         ancestors: process::ancestors(),
         is_strict: hooks.strict,
         lease_on_edit: hooks.lease_on_edit,
+        unconfigured,
     };
     let socket = resident::socket(&session.place, &session.project()?);
     if let Ok(Ok(verdict)) = timeout(WAIT, resident::ask(&socket, &origin, call)).await {

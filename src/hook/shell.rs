@@ -3,15 +3,24 @@
 
 use std::path::{Path, PathBuf};
 
-use super::touches::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Touch};
+use crewlog_executors::crew::worktree::as_written;
 
-/// Words that may precede the name of a command.
-const BEFORE: &str = "{ } if then else elif do while until ! sudo env command time";
+use super::patch;
+use super::touches::Extent::{Repository, Worktree};
+use super::touches::{COMMAND_BYTES_MAX, DEPTH_MAX, Edits, Extent, Touch, Tree};
+
+/// Words that may precede the name of a command, and their options with a value.
+const BEFORE: &str =
+    "{ } if then else elif do while until ! sudo env command time exec nohup nice ionice timeout xargs";
+const BEFORE_VALUED: &str = "-u -g -n -k -s -c -I -P -L";
+/// Shells, which read commands from an argument or from their input.
+const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
 /// Long options, each before the short one with the same meaning here.
 const LONG: &str = "--target-directory -t --in-place -i --expression -e --file -f --source -s --staged -S --worktree -W \
-                    --cached -n --dry-run -n --orphan -b --detach -b";
+                    --cached -n --dry-run -n --check -n --stat -n --orphan -b --create -c --detach -d --hard -H --merge -H \
+                    --keep -H --message -m";
 /// Short options with a value.
-const VALUED: [(&str, &str); 4] = [("mv", "tS"), ("cp", "tS"), ("sed", "efl"), ("git restore", "s")];
+const VALUED: &str = "mv tS cp tS ln tS install tSmog sed efl perl e ruby e truncate sr git-restore s git-stash m";
 
 /// Adds to `found` the changes of `command` when run in `folder`.
 pub fn read(command: &str, folder: &Path, found: &mut Edits) {
@@ -19,7 +28,7 @@ pub fn read(command: &str, folder: &Path, found: &mut Edits) {
     // Cuts at a line end: half a word would be another path.
     let end = if end < command.len() { command[..end].rfind('\n').unwrap_or(0) } else { end };
     found.is_cut |= end < command.len();
-    Shell { rest: &command[..end], bodies: None, depth: 0, folder: Some(folder.into()), found }.commands();
+    Shell { rest: &command[..end], bodies: None, body: "", depth: 0, folder: Some(folder.into()), found }.commands();
 }
 
 /// A word; true if the shell expands it as a pattern. Text known only to the shell becomes NUL, which no path contains.
@@ -31,6 +40,8 @@ struct Shell<'a, 'f> {
     rest: &'a str,
     /// The text after the here-documents of the current line.
     bodies: Option<&'a str>,
+    /// The last here-document of the current command.
+    body: &'a str,
     depth: usize,
     /// The folder of relative paths; `None` after a `cd` to a place that the text does not name.
     folder: Option<PathBuf>,
@@ -56,7 +67,7 @@ impl<'a> Shell<'a, '_> {
             match sign {
                 ' ' | '\t' | '\r' => self.rest = &self.rest[1..],
                 '#' => self.rest = self.rest.trim_start_matches(|char| char != '\n'),
-                '(' if self.eat("((") => drop(self.until("))")),
+                '(' if self.arithmetic().is_some() => self.rest = &self.rest[self.arithmetic().unwrap_or_default()..],
                 '&' if self.rest.starts_with("&>") => self.rest = &self.rest[1..],
                 '<' | '>' if !self.rest[1..].starts_with('(') => self.redirection(&mut line),
                 '\n' | ';' | '&' | '|' | '(' | ')' => {
@@ -84,6 +95,25 @@ impl<'a> Shell<'a, '_> {
         self.run(line, true);
     }
 
+    /// The length of an arithmetic expression: its two parentheses end together.
+    fn arithmetic(&self) -> Option<usize> {
+        let (mut depth, expression) = (2, self.rest.strip_prefix("((")?);
+        let end = expression.find(|char| {
+            depth += i32::from(char == '(') - i32::from(char == ')');
+            depth < 2
+        })?;
+        expression[end..].starts_with("))").then_some(end + 4)
+    }
+
+    /// Reads another text as commands in this place: an argument of a shell, or its input.
+    fn nested(&mut self, text: &str) {
+        let (depth, folder) = (self.depth + 1, self.folder.clone());
+        self.found.is_cut |= depth > DEPTH_MAX;
+        if depth <= DEPTH_MAX {
+            Shell { rest: text, bodies: None, body: "", depth, folder, found: self.found }.commands();
+        }
+    }
+
     fn subshell(&mut self) {
         let outside = (self.folder.clone(), self.depth);
         self.depth += 1;
@@ -98,11 +128,16 @@ impl<'a> Shell<'a, '_> {
         let is_output = self.eat(">");
         if self.eat("<<") && !self.eat("<") {
             let tabs: &[char] = if self.eat("-") { &['\t'] } else { &[] };
+            let is_literal = self.rest.trim_start().starts_with(['\'', '"', '\\']);
             let (delimiter, _) = self.word();
             let bodies = self.bodies.unwrap_or_else(|| self.rest.split_once('\n').map_or("", |(_, bodies)| bodies));
             let is_body = |line: &&str| line.trim_start_matches(tabs).trim_end() != delimiter;
             let n_bytes = bodies.split_inclusive('\n').take_while(is_body).map(str::len).sum();
+            self.body = &bodies[..n_bytes];
             self.bodies = Some(bodies[n_bytes..].split_once('\n').map_or("", |(_, after)| after));
+            for (at, _) in self.body.match_indices("$(").filter(|_| !is_literal) {
+                self.nested(&self.body[at + 2..]);
+            }
             return;
         }
         self.rest = self.rest.strip_prefix(['<', '>', '|']).unwrap_or(self.rest);
@@ -157,12 +192,31 @@ impl<'a> Shell<'a, '_> {
 
     fn run(&mut self, (words, written): Line, lasts: bool) {
         self.touch(&written);
-        let mut words = words.into_iter().skip_while(|(text, _)| {
-            BEFORE.split(' ').any(|word| word == text) || text.contains('=') || (text.starts_with('-') && text != "-v")
-        });
+        let body = std::mem::take(&mut self.body);
+        let mut words = words.into_iter().peekable();
+        let mut is_value = false;
+        // A number is the time of `timeout`, or the niceness.
+        while let Some((text, _)) = words.next_if(|(text, _)| {
+            let is_number = text.trim_end_matches(['s', 'm', 'h', 'd']).parse::<f32>().is_ok();
+            let is_option = text.starts_with('-') && text != "-v";
+            is_value || is_number || is_option || text.contains('=') || BEFORE.split(' ').any(|word| word == text)
+        }) {
+            is_value = !is_value && BEFORE_VALUED.split(' ').any(|option| option == text);
+        }
         let Some((name, _)) = words.next() else { return };
         let mut name = name.rsplit('/').next().unwrap_or_default().to_owned();
-        name.extend(words.by_ref().take(usize::from(name == "git")).map(|(sub, _)| format!(" {sub}")));
+        let outside = self.folder.clone();
+        if name == "git" {
+            while let Some((option, _)) = words.next_if(|(text, _)| text.starts_with('-')) {
+                match option.as_str() {
+                    "-C" => self.folder = words.next().and_then(|(to, _)| self.below(&to)),
+                    "-c" => drop(words.next()),
+                    other if other.contains("-dir") || other.contains("-tree") => self.folder = None,
+                    _ => {}
+                }
+            }
+            name.extend(words.next().map(|(sub, _)| format!(" {sub}")));
+        }
         let (flags, mut operands) = arguments(words, &name);
         for (text, is_pattern) in operands.iter_mut().filter(|_| name.starts_with("git ")) {
             // Git expands patterns itself, and `:/` is the top of the work tree.
@@ -171,27 +225,71 @@ impl<'a> Shell<'a, '_> {
         }
         match name.as_str() {
             "cd" | "pushd" | "popd" => {
-                self.folder = operands.first().filter(|word| lasts && !word.1).and_then(|(to, _)| self.below(to));
+                let to = operands.first().filter(|word| lasts && !word.1).and_then(|(to, _)| self.below(to));
+                self.folder = to.map(|to| as_written(&to));
+                return;
             }
-            "sed" if flags.contains('i') => self.touch(operands.iter().skip(usize::from(!flags.contains(['e', 'f'])))),
-            "cp" | "mv" | "git mv" => self.copy(&operands, flags.contains('t'), name != "cp"),
-            "tee" | "rm" | "git rm" if !flags.contains('n') => self.touch(&operands),
-            "git restore" if !flags.contains('S') || flags.contains('W') => self.touch(&operands),
-            "git checkout" if !flags.contains(['b', 'B', 'd']) => {
-                // Without a preceding `--`, a first word like `main` is a branch.
-                let is_branch = |(text, _): &Word| !text.contains(['.', '/']) && !flags.contains("--");
-                self.touch(operands.iter().skip(operands.first().is_some_and(is_branch).into()));
+            name if SHELLS.contains(&name) && flags.contains('c') => self.nested(&operands.swap_remove(0).0),
+            name if SHELLS.contains(&name) && operands.is_empty() => self.nested(body),
+            "eval" => self.nested(&operands.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" ")),
+            "apply_patch" | "applypatch" => {
+                let files = patch::files(operands.first().map_or(body, |(text, _)| text));
+                self.touch(&files.into_iter().map(|path| (path.to_owned(), false)).collect::<Vec<_>>());
             }
-            "git commit" => self.found.commits.extend(self.folder.clone()),
+            "sed" | "perl" | "ruby" if flags.contains('i') => {
+                self.touch(operands.iter().skip(usize::from(!flags.contains(['e', 'f']))));
+            }
+            "cp" | "mv" | "git mv" | "ln" | "install" => self.copy(&operands, &flags, name.ends_with("mv")),
+            "tee" | "rm" | "rmdir" | "touch" | "truncate" | "git rm" if !flags.contains('n') => self.touch(&operands),
+            "dd" => {
+                let files = operands.iter().filter_map(|(text, _)| Some((text.strip_prefix("of=")?.into(), false)));
+                self.touch(&files.collect::<Vec<_>>());
+            }
+            "patch" if operands.is_empty() => self.tree(Worktree, None),
+            "patch" => self.touch(&operands[..1]),
+            name if name.starts_with("git ") => self.git(&name[4..], &flags, &operands),
+            _unknown => {}
+        }
+        self.folder = outside;
+    }
+
+    /// Git's own commands; many change whatever differs, in the whole worktree.
+    fn git(&mut self, command: &str, flags: &str, operands: &[Word]) {
+        let first = operands.first().map(|(text, _)| text.as_str());
+        match (command, first) {
+            ("commit", _) => self.found.commits.extend(self.folder.clone()),
+            ("restore", _) if !flags.contains('S') || flags.contains('W') => self.touch(operands),
+            ("checkout" | "switch", _) if flags.contains(['b', 'B', 'c', 'C']) => {}
+            ("checkout", Some(_)) if flags.contains("--") => self.touch(operands),
+            // One word is a branch, unless a file has this name. Of several the first may be one.
+            ("checkout", Some(first)) if operands.len() == 1 => self.tree(Worktree, self.below(first)),
+            ("checkout", Some(first)) => self.touch(operands.iter().skip((!first.contains(['.', '/'])).into())),
+            ("checkout", None) if flags.contains('f') => self.tree(Worktree, None),
+            ("switch", Some(_)) | ("pull" | "merge" | "rebase" | "cherry-pick" | "revert" | "am", _) => {
+                self.tree(Worktree, None);
+            }
+            ("reset", _) if flags.contains('H') => self.tree(Worktree, None),
+            ("clean", Some(_)) if !flags.contains('n') => self.touch(operands),
+            ("apply" | "clean", _) if !flags.contains('n') => self.tree(Worktree, None),
+            ("stash", Some("list" | "show" | "create" | "store")) => {}
+            ("stash", Some("pop" | "apply" | "drop" | "clear" | "branch")) => self.tree(Repository, None),
+            ("stash", Some("push")) if operands.len() > 1 => self.touch(&operands[1..]),
+            ("stash", _) => self.tree(Worktree, None),
+            ("worktree", Some("remove" | "move")) => self.touch(operands.iter().skip(1).take(1)),
             _unknown => {}
         }
     }
 
+    /// A change of whatever differs; not if a file is named after all.
+    fn tree(&mut self, extent: Extent, unless: Option<PathBuf>) {
+        self.found.trees.extend(self.folder.clone().map(|folder| Tree { folder, extent, unless }));
+    }
+
     /// The last word is the target.
-    fn copy(&mut self, operands: &[Word], is_folder: bool, is_move: bool) {
+    fn copy(&mut self, operands: &[Word], flags: &str, is_move: bool) {
         let [sources @ .., target] = operands else { return };
         self.touch(sources.iter().filter(|_| is_move));
-        let is_folder = is_folder || sources.len() > 1 || target.0.ends_with(['/', '.']);
+        let is_folder = flags.contains('t') || sources.len() > 1 || target.0.ends_with(['/', '.']);
         for (source, is_pattern) in sources {
             let name = source.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
             let inside = (format!("{}/{name}", target.0.trim_end_matches('/')), target.1 || *is_pattern);
@@ -221,7 +319,8 @@ impl<'a> Shell<'a, '_> {
 
 /// The letters of a command's options, and its other words; the value of `-t` comes last.
 fn arguments(mut words: impl Iterator<Item = Word>, name: &str) -> (String, Vec<Word>) {
-    let valued = VALUED.iter().find(|(known, _)| *known == name).map_or("", |(_, letters)| *letters);
+    let name_of = name.replace(' ', "-");
+    let valued = VALUED.split(' ').skip_while(|known| *known != name_of).nth(1).unwrap_or_default();
     let (mut flags, mut operands, mut target) = (String::new(), Vec::new(), None);
     while let Some((mut text, kind)) = words.next() {
         let (long, value) = text.split_once('=').unwrap_or((&text, ""));
@@ -232,7 +331,7 @@ fn arguments(mut words: impl Iterator<Item = Word>, name: &str) -> (String, Vec<
             flags += "--";
             operands.retain(|_| name != "git checkout");
             operands.extend(words.by_ref());
-        } else if !text.starts_with('-') {
+        } else if !text.starts_with('-') || text == "-" {
             operands.push((text, kind));
         } else if !text.starts_with("--") {
             // After `i` comes the suffix of sed's backups.

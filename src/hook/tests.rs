@@ -5,7 +5,8 @@ mod hosts;
 mod shell;
 
 use super::patch;
-use super::touches::{Edits, Touch};
+use super::touches::{Edits, Touch, Tree};
+use std::path::Path;
 
 /// One line: the paths, `glob` before a pattern, both readings of a path that may be a folder, and the commits.
 fn shown(edits: &Edits) -> String {
@@ -17,7 +18,14 @@ fn shown(edits: &Edits) -> String {
         here if here.is_empty() => "commit".to_owned(),
         folder => format!("commit in {folder}"),
     });
-    edits.touches.iter().map(touch).chain(commits).collect::<Vec<_>>().join(", ")
+    let trees = edits.trees.iter().map(|Tree { folder, extent, unless }| {
+        let unless = unless.as_ref().map(|path| format!(" or {}", path.display())).unwrap_or_default();
+        format!(
+            "{extent:?}{unless}{}",
+            if folder == Path::new("") { String::new() } else { format!(" in {}", folder.display()) }
+        )
+    });
+    edits.touches.iter().map(touch).chain(commits).chain(trees).collect::<Vec<_>>().join(", ")
 }
 
 #[test]
@@ -47,7 +55,7 @@ fn a_patch_names_what_it_adds_updates_deletes_and_renames() {
     ];
     for (text, expected) in cases {
         let mut found = Edits::default();
-        patch::read(text, &mut found);
+        found.add_files(patch::files(text));
         assert_eq!(shown(&found), expected, "{text}");
     }
 }
@@ -56,7 +64,7 @@ fn a_patch_names_what_it_adds_updates_deletes_and_renames() {
 fn a_patch_of_too_many_files_is_read_in_part() {
     let text = (0..250).map(|n| format!("*** Delete File: f{n}\n")).collect::<String>();
     let mut found = Edits::default();
-    patch::read(&text, &mut found);
+    found.add_files(patch::files(&text));
     assert_eq!(found.touches.len(), super::touches::TOUCHES_MAX);
     assert_eq!(found.touches.last().map(|touch| touch.path.as_path()), Some("f199".as_ref()));
 }

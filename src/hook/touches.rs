@@ -21,8 +21,27 @@ pub struct Edits {
     pub touches: Vec<Touch>,
     /// The folders in which `git commit` runs, resolved like the paths of touches; empty for the working directory.
     pub commits: Vec<PathBuf>,
+    /// Commands of git that change whatever differs.
+    pub trees: Vec<Tree>,
     /// True if there are more changes beyond a limit.
     pub is_cut: bool,
+}
+
+/// A command of git that changes whatever differs, in a folder.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tree {
+    pub folder: PathBuf,
+    pub extent: Extent,
+    /// If this path exists, the command changes only that.
+    pub unless: Option<PathBuf>,
+}
+
+/// How far such a command reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Extent {
+    Worktree,
+    /// All worktrees of the repository, which have one list of stashes.
+    Repository,
 }
 
 /// A path whose file, or folder with all below it, changes.
@@ -34,6 +53,12 @@ pub struct Touch {
     pub is_pattern: bool,
     /// The path that changes instead if `path` is a folder: `mv A B` writes `B`, or `B/A`.
     pub in_folder: Option<PathBuf>,
+}
+
+impl Touch {
+    pub fn of(path: PathBuf) -> Self {
+        Self { path, is_pattern: false, in_folder: None }
+    }
 }
 
 impl Edits {
@@ -55,7 +80,7 @@ impl Edits {
         }
     }
 
-    pub fn add_file(&mut self, path: PathBuf) {
-        self.add(Touch { path, is_pattern: false, in_folder: None });
+    pub fn add_files<P: Into<PathBuf>>(&mut self, paths: impl IntoIterator<Item = P>) {
+        paths.into_iter().for_each(|path| self.add(Touch::of(path.into())));
     }
 }

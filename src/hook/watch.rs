@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -28,11 +29,11 @@ const RECORDS_MAX: usize = 100;
 const PATHS_MAX: usize = 10_000;
 
 /// Records changes of a worktree: git compares it with its last commit on each change that the file system reports, or
-/// every minute if it reports none.
+/// every minute if it reports none. The files of the log, which begin with its path, are nobody's edits.
 ///
 /// # Errors
 /// If git cannot list changes: outside of a repository there is nothing to watch.
-pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
+pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path) -> io::Result<()> {
     let root = &worktree.root;
     let mut seen = Seen::default();
     seen.compare(root, git::changed(root).await?, false);
@@ -54,7 +55,8 @@ pub async fn watch(crew: &Crew, worktree: &Worktree) -> io::Result<()> {
         }
         // Git may be busy; the next comparison sees the rest.
         let Ok(changed) = git::changed(root).await else { continue };
-        for path in seen.compare(root, changed, true) {
+        let is_of_log = |path: &String| root.join(path).as_os_str().as_bytes().starts_with(log.as_os_str().as_bytes());
+        for path in seen.compare(root, changed, true).into_iter().filter(|path| !is_of_log(path)) {
             let Ok(path) = Target::literal(&path) else { continue };
             let worktree = worktree.name.clone();
             if let Err(error) = crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent: None, now }).await

@@ -118,7 +118,7 @@ impl<'a> Files<'a> {
             self.originals.insert(path.clone(), Original { text: original, left: sha256(after) });
             self.keep_originals()?;
         }
-        let mode_of_new = if matches!(content, Content::Script(..)) { 0o777 } else { 0o666 };
+        let mode_of_new = if matches!(content, Content::Script(_)) { 0o777 } else { 0o666 };
         let written = match &after {
             Some(text) => replace(&path, text, mode_of_new),
             None => delete(&path, &self.places.root),

@@ -14,21 +14,39 @@ pub enum Content {
     Toml(Wanted),
     /// A section at the end of a text for agents: lines, each with a line end.
     Text(&'static str),
-    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`; and the command that
-    /// a script in another language has to run.
-    Script(String, String),
+    /// A section at the start of a shell script, since a script may end early by `exit` or `exec`.
+    Script(Script),
     /// A whole file of crewlog. Its first line identifies it.
     Whole(&'static str),
 }
 
+/// Our section in a hook of git.
+#[derive(Debug)]
+pub struct Script {
+    pub body: String,
+    /// The command that a script in another language has to run.
+    pub command: String,
+    /// True if git runs the file itself, and skips it unless it is executable.
+    pub is_run_by_git: bool,
+}
+
+/// The names of shells that can run a section.
+const SHELLS: [&str; 6] = ["sh", "ash", "bash", "dash", "ksh", "zsh"];
+
 /// The first and last line of a section.
 const TEXT_MARKS: [&str; 2] = ["<!-- crewlog: begin; `crewlog init` writes this section -->", "<!-- crewlog: end -->"];
+
+/// Some editors begin a text with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 const SCRIPT_MARKS: [&str; 2] = ["# crewlog: begin; `crewlog init` writes this section", "# crewlog: end"];
 
 impl Content {
     /// The text with the content; an empty text stands for a missing file.
     pub fn with(&self, text: &str) -> Result<String, String> {
+        if let Some(text) = text.strip_prefix(BYTE_ORDER_MARK) {
+            return Ok(format!("{BYTE_ORDER_MARK}{}", self.with(text)?));
+        }
         let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
         let missing = if text.is_empty() || text.ends_with('\n') { "" } else { line_end };
         let (given, text) = (text, format!("{text}{missing}"));
@@ -41,15 +59,19 @@ impl Content {
             Self::Json(wanted) => json::with(&text, wanted),
             Self::Toml(wanted) => toml::with(&text, wanted),
             Self::Text(body) => section(TEXT_MARKS, body, text.len()),
-            Self::Script(..) if text.is_empty() => self.with("#!/bin/sh\n"),
-            Self::Script(body, command) => {
+            Self::Script(_) if text.is_empty() => self.with("#!/bin/sh\n"),
+            Self::Script(_) if runs(&text, "lefthook") => {
+                Err("lefthook writes it anew: let its pre-commit run `crewlog hook pre-commit </dev/null`, and its pre-push \
+                     `crewlog hook pre-push {0}`"
+                    .to_owned())
+            }
+            Self::Script(Script { body, command, .. }) => {
                 let interpreter = text.split_inclusive('\n').next().filter(|line| line.starts_with("#!"));
                 // Without such a line git runs it by `sh` too.
-                let is_shell = interpreter.is_none_or(|line| line.split_whitespace().any(|word| word.ends_with("sh")));
-                match is_shell {
+                match interpreter.is_none_or(is_shell) {
                     true => section(SCRIPT_MARKS, body, interpreter.map_or(0, str::len)),
                     false if runs(&text, command) => Ok(text.clone()),
-                    false => Err(format!("it is not a shell script; run this in it: {}", body.trim_end())),
+                    false => Err(format!("it is not a shell script; run this in it: {command}")),
                 }
             }
             Self::Whole(whole) if text.is_empty() || is_made_here(&text, whole) => Ok((*whole).to_owned()),
@@ -61,12 +83,15 @@ impl Content {
 
     /// The text without the content; `None` if nothing else is left.
     pub fn without(&self, text: &str) -> Result<Option<String>, String> {
+        if let Some(text) = text.strip_prefix(BYTE_ORDER_MARK) {
+            return Ok(self.without(text)?.map(|left| format!("{BYTE_ORDER_MARK}{left}")));
+        }
         let section = |marks| around(text, marks, 0).map(|(before, after)| format!("{before}{after}"));
         let left = match self {
             Self::Json(wanted) => json::without(text, wanted)?,
             Self::Toml(wanted) => toml::without(text, wanted)?,
             Self::Text(_) => section(TEXT_MARKS)?,
-            Self::Script(..) => section(SCRIPT_MARKS)?,
+            Self::Script(_) => section(SCRIPT_MARKS)?,
             Self::Whole(whole) if is_made_here(text, whole) => String::new(),
             Self::Whole(_) => text.to_owned(),
         };
@@ -77,7 +102,7 @@ impl Content {
     /// Fails for a hook that git would skip.
     pub fn check_mode(&self, path: &Path) -> Result<(), String> {
         let mode = path.metadata().map_or(0o111, |found| found.permissions().mode());
-        if matches!(self, Self::Script(..)) && mode & 0o111 == 0 {
+        if matches!(self, Self::Script(Script { is_run_by_git: true, .. })) && mode & 0o111 == 0 {
             return Err("git skips it, since it is not executable: chmod +x it".to_owned());
         }
         Ok(())
@@ -94,6 +119,13 @@ fn around<'a>(text: &'a str, [begin, end]: [&str; 2], place: usize) -> Result<(&
     let Some((before, rest)) = text.split_once(begin) else { return Ok(text.split_at(place)) };
     let (_, after) = rest.split_once(end).ok_or_else(|| format!("it has no line `{end}`"))?;
     Ok((before, after.split_once('\n').map_or("", |(_, after)| after)))
+}
+
+/// True for the first line of a script that a shell like `sh` runs.
+fn is_shell(interpreter: &str) -> bool {
+    let words = interpreter.trim_start_matches("#!").split_whitespace();
+    let mut names = words.map(|word| word.rsplit('/').next().unwrap_or_default()).skip_while(|name| *name == "env");
+    names.find(|name| !name.starts_with('-')).is_some_and(|name| SHELLS.contains(&name))
 }
 
 /// True if a script has a command outside of its comment lines.

@@ -13,7 +13,7 @@ use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::output::Outputs;
 use crewlog_executors::supervisor::{Exit, Spec, Supervisor, SupervisorProgram};
 use crewlog_mq::{EventStore, Options, Timestamp};
-use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::{leases, target};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -36,6 +36,7 @@ const SHORT: Duration = Duration::from_secs(10);
 const TURN: Duration = Duration::from_secs(60);
 /// Relative to the root of the worktree.
 const TRIAL_FILE: &str = "crewlog-doctor-trial.txt";
+const TRIAL_PROJECT: &str = "crewlog-doctor-trial";
 const PROMPT: &str = "Say ok, and do nothing else.";
 
 const CLAUDE: &[&str] = &[".claude/settings.local.json", ".claude/settings.json", "~/.claude/settings.json"];
@@ -111,6 +112,12 @@ impl Check {
     }
 }
 
+/// A log and a configuration of their own.
+struct Trial {
+    log: String,
+    config: String,
+}
+
 /// The last run of a program's hook on the log of this repository. Other commands report why a log cannot be read.
 async fn last_fired(session: &Session, host: Host) -> Option<Timestamp> {
     crew::open(session).await.ok()?.last_hook(host.program()).await.ok()?
@@ -118,17 +125,27 @@ async fn last_fired(session: &Session, host: Host) -> Option<Timestamp> {
 
 /// Creates a log in this folder, in which an agent other than the hook's has leased the trial's file. The log of the
 /// repository is not touched.
-async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> {
+async fn trial_log(session: &Session, folder: &Path) -> Result<Trial, Failure> {
     let url = folder.join("log.db").to_string_lossy().into_owned();
+    let config = folder.join("crewlog.toml");
+    let made = std::fs::write(&config, format!("project = \"{TRIAL_PROJECT}\"\n"));
+    made.map_err(|error| Failure::user(format!("no trial: {error}")))?;
     let store = EventStore::open_with(&url, Options { create: true, ..Options::default() }).await?;
     let life = LivenessLock::begin(&folder.join("workers"));
     let life = life.map_err(|error| Failure::user(format!("no trial: {error}")))?;
-    let crew = Crew::new(&store, &session.project()?, Arc::new(life));
+    let crew = Crew::new(&store, TRIAL_PROJECT, Arc::new(life));
     let trial = || "trial".to_owned();
     let worktree = Worktree::around(&session.folder).name;
-    let profile =
-        Profile { program: trial(), model: None, capabilities: vec![], focus: vec![], worktree, process: None };
-    let join = Join { name: Some(trial()), parent: None, session: trial(), profile };
+    let profile = Profile {
+        program: trial(),
+        model: None,
+        capabilities: vec![],
+        focus: vec![],
+        worktree,
+        process: None,
+        program_process: None,
+    };
+    let join = Join { wish: Wish::of(&trial()), session: trial(), profile };
     let holder = crew.join(join).await?.caller;
     let request = leases::Request {
         holder: holder.holder(),
@@ -141,7 +158,7 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<String, Failure> 
     };
     crew.reserve(&holder, request, None).await?;
     store.close().await;
-    Ok(url)
+    Ok(Trial { log: url, config: config.to_string_lossy().into_owned() })
 }
 
 /// Fails with the files that `init` would change, and those that it cannot change.
@@ -185,12 +202,16 @@ fn trusted(host: Host, places: &Places) -> Result<String, String> {
     configured(&[target], places)
 }
 
-/// Runs the hook that the program would run before an edit.
-async fn refuses(host: Host, places: &Places, trial_log: &str) -> Result<String, String> {
+/// Runs the hook before an edit.
+async fn refuses(host: Host, places: &Places, trial: &Trial) -> Result<String, String> {
     let command = hook_command(host, places)?;
+    // A command that a repository names is never run. This program is the one that it means.
+    let own = std::env::current_exe().map_err(|error| format!("this program is not found: {error}"))?;
     let input = Some(trial_edit(host, &places.root).to_string());
-    let env = vec![("CREWLOG_STORE".to_owned(), trial_log.to_owned())];
-    let spec = Spec { input, env, ..spec(places, Spec::shell_line(&command, [])) };
+    let env = [("CREWLOG_STORE", &trial.log), ("CREWLOG_CONFIG", &trial.config)];
+    let env = env.map(|(name, value)| (name.to_owned(), value.clone())).into();
+    let argv = vec![own.to_string_lossy().into_owned(), "hook".to_owned()];
+    let spec = Spec { input, env, ..spec(places, argv) };
     let answer = run(spec, SHORT).await.map_err(|reason| format!("`{command}` failed: {reason}"))?;
     if denies(host, &answer) {
         return Ok("the edit of a reserved file".to_owned());

@@ -1,14 +1,15 @@
 //! The requirements of each agent program: its MCP server, its hooks, its consent, and the instructions for its agents.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::content::Content;
+use super::content::{Content, Script};
 use super::places::Places;
 use super::target::Target;
 use super::wanted::{COMMAND, SERVER, Wanted};
 use crate::cli::programs::Host;
+use crate::ui::text::shell_word;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
 const PLUGIN: &str = include_str!("plugin.js");
@@ -58,7 +59,7 @@ impl Host {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID"],
                     "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
                 let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
-                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SessionEnd"];
+                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
                 let hooks = hooks("apply_patch|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
                 vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, json!({"hooks": hooks}))]
             }
@@ -100,16 +101,33 @@ pub fn shared(hosts: &[Host], places: &Places) -> Vec<Target> {
     targets
 }
 
-/// The hooks of git that refuse commits and pushes. They run before existing hooks, and leave them the input.
+/// The hooks of git that refuse commits and pushes. They run before existing hooks, and leave them the input. Each looks for
+/// crewlog on the PATH, then where it is now, unless the file is committed: other machines have it elsewhere.
 pub fn git_hooks(places: &Places) -> Vec<Target> {
     let Some(folder) = places.git_hooks() else { return Vec::new() };
-    let commit = "crewlog hook pre-commit </dev/null || exit 1\n";
+    // husky writes this folder again at each install, and its scripts run those of the folder above.
+    let of_husky = folder.ends_with(".husky/_").then(|| folder.parent().map(Path::to_owned)).flatten();
+    let is_run_by_git = of_husky.is_none();
+    let folder = of_husky.unwrap_or(folder);
+    let own = std::env::current_exe().ok().filter(|_| !places.is_committed(&folder));
+    let own = own.map(|path| shell_word(&path.to_string_lossy())).unwrap_or_default();
+    let commit = "\"$crewlog\" hook pre-commit </dev/null || exit 1\n";
     // Git lists the pushed refs on standard input. The earlier hook needs them too.
-    let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | crewlog hook pre-push \"$@\" || exit 1\n\
+    let push = "input=$(cat)\nprintf '%s\\n' \"$input\" | \"$crewlog\" hook pre-push \"$@\" || exit 1\n\
                 exec <<END_OF_INPUT\n$input\nEND_OF_INPUT\n";
-    let script = |(name, run): (&str, &str)| {
-        let body = format!("if command -v crewlog >/dev/null; then\n{run}fi\n");
-        Target { path: folder.join(name), content: Content::Script(body, format!("{COMMAND} {name}")) }
+    let script = |(name, of, run): (&str, &str, &str)| {
+        let body = format!(
+            "crewlog=$(command -v crewlog) || crewlog={own}\nif [ -x \"$crewlog\" ]; then\n{run}else\n\
+             echo 'crewlog is not found on the PATH: leases are not looked at' >&2\nfi\n"
+        );
+        let command = format!("{COMMAND} {of}");
+        Target { path: folder.join(name), content: Content::Script(Script { body, command, is_run_by_git }) }
     };
-    [("pre-commit", commit), ("pre-push", push)].map(script).into()
+    // Git runs another hook before it commits a merge.
+    let hooks = [
+        ("pre-commit", "pre-commit", commit),
+        ("pre-merge-commit", "pre-commit", commit),
+        ("pre-push", "pre-push", push),
+    ];
+    hooks.map(script).into()
 }

@@ -1,5 +1,7 @@
 //! Edits JSON with comments in place: comments, order, indentation and line ends stay.
 
+use std::collections::BTreeSet;
+
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
 use serde_json::Value;
@@ -11,8 +13,8 @@ use super::wanted::{SERVER, Wanted};
 pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
     let root = parse(text)?;
     let object = root.object_value_or_create().ok_or("it is not an object")?;
-    add(&object, &wanted.ours)?;
-    add(&object, &wanted.trust)?;
+    add(&object, &wanted.ours, true)?;
+    add(&object, &wanted.trust, false)?;
     Ok(root.to_string())
 }
 
@@ -31,10 +33,12 @@ pub fn value(text: &str) -> Result<Value, String> {
 }
 
 fn parse(text: &str) -> Result<CstRootNode, String> {
-    CstRootNode::parse(text, &ParseOptions::default()).map_err(|error| format!("it is not JSON: {error}"))
+    CstRootNode::parse(text.trim_start_matches('\u{feff}'), &ParseOptions::default())
+        .map_err(|error| format!("it is not JSON: {error}"))
 }
 
-fn add(object: &CstObject, wanted: &Value) -> Result<(), String> {
+/// Adds members. Where a person has set a consent otherwise, it stays.
+fn add(object: &CstObject, wanted: &Value, is_ours: bool) -> Result<(), String> {
     for (key, value) in wanted.as_object().into_iter().flatten() {
         let Some(member) = object.get(key) else {
             object.append(key, input(value));
@@ -48,19 +52,26 @@ fn add(object: &CstObject, wanted: &Value) -> Result<(), String> {
                 missing.for_each(|element| drop(array.append(input(element))));
             }
             Value::Object(_) if key != SERVER => {
-                add(&member.object_value().ok_or_else(|| format!("`{key}` is not an object"))?, value)?;
+                add(&member.object_value().ok_or_else(|| format!("`{key}` is not an object"))?, value, is_ours)?;
             }
             _ if found.is_object() || found == *value => {}
-            _ => member.set_value(input(value)),
+            _ if is_ours => member.set_value(input(value)),
+            _ => return Err(format!("it has `{key}`: {found}, which stays; with it the program skips the hooks")),
         }
     }
     Ok(())
 }
 
-/// True for an array with our element: the same string, or a group with one of our hooks.
+/// True for an array with our element: the same string, or a group with one of our hooks for at least the same tools.
 fn has(array: &Value, wanted: &Value) -> bool {
+    let tools = |group: &Value| {
+        let matcher = group["matcher"].as_str().filter(|matcher| !matcher.is_empty()).unwrap_or("*");
+        matcher.split('|').map(str::to_owned).collect::<BTreeSet<_>>()
+    };
+    let is_for_all = |group: &Value| tools(group).contains("*") || tools(group).is_superset(&tools(wanted));
     let is_it = |element: &Value| {
-        element == wanted || element["hooks"].as_array().is_some_and(|hooks| hooks.iter().any(is_our_hook))
+        let hooks = element["hooks"].as_array();
+        element == wanted || (hooks.is_some_and(|hooks| hooks.iter().any(is_our_hook)) && is_for_all(element))
     };
     array.as_array().is_some_and(|elements| elements.iter().any(is_it))
 }

@@ -26,6 +26,7 @@ use serde_json::json;
 pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
     let places = Places::of(session);
     if args.remove {
+        session.person_only("remove the hooks").await?;
         let mut rows = change_all(session, &places, &Host::ALL, Change::TakeOut)?;
         rows.retain(|row| row.outcome != Outcome::Unchanged);
         if rows.is_empty() {

@@ -2,8 +2,6 @@
 
 use serde_json::Value;
 
-use super::wanted::COMMAND;
-
 /// A hook of ours in a program's file of hooks.
 pub struct OurHook<'a> {
     pub event: &'a str,
@@ -28,7 +26,12 @@ pub fn our_hooks(settings: &Value) -> Vec<OurHook<'_>> {
     ours
 }
 
-/// True for a hook that runs `crewlog hook`, by name or by path. A command with more in it is not ours.
+/// True for a hook whose command is `crewlog hook`, by name or by path: these two words, and no sign of a shell.
 pub fn is_our_hook(hook: &Value) -> bool {
-    hook["command"].as_str().is_some_and(|command| command == COMMAND || command.ends_with("/crewlog hook"))
+    let Some(command) = hook["command"].as_str() else { return false };
+    let is_plain = |char: char| char.is_alphanumeric() || "/._-+@~ ".contains(char);
+    match command.split(' ').collect::<Vec<_>>()[..] {
+        [program, "hook"] => command.chars().all(is_plain) && program.rsplit('/').next() == Some("crewlog"),
+        _ => false,
+    }
 }

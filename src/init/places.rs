@@ -64,6 +64,12 @@ impl Places {
         !is_home && (path.starts_with(&self.root) || is_shared)
     }
 
+    /// True for a folder that others get with the repository.
+    pub fn is_committed(&self, folder: &Path) -> bool {
+        let is_of_git = self.repository.as_ref().is_some_and(|repository| folder.starts_with(&repository.common_dir));
+        folder.starts_with(&self.root) && !is_of_git
+    }
+
     /// True for a file that other worktrees share.
     pub fn is_shared(&self, path: &Path) -> bool {
         let common_dir = self.repository.iter().map(|repository| &repository.common_dir);

@@ -12,8 +12,8 @@ use super::wanted::{SERVER, Wanted};
 /// The text with the wanted members.
 pub fn with(text: &str, wanted: &Wanted) -> Result<String, String> {
     edit(text, |table| {
-        add(table, &wanted.trust)?;
-        add(table, &wanted.ours)
+        add(table, &wanted.trust, false)?;
+        add(table, &wanted.ours, true)
     })
 }
 
@@ -39,14 +39,19 @@ fn edit(text: &str, change: impl FnOnce(&mut Table) -> Result<(), String>) -> Re
     Ok(if has_crlf { changed.replace("\r\n", "\n").replace('\n', "\r\n") } else { changed })
 }
 
-fn add(table: &mut dyn TableLike, wanted: &Value) -> Result<(), String> {
+/// Adds members. Where a person has set a consent otherwise, it stays.
+fn add(table: &mut dyn TableLike, wanted: &Value, is_ours: bool) -> Result<(), String> {
     for (key, value) in wanted.as_object().into_iter().flatten() {
         match (table.get_mut(key), value) {
             (Some(found), Value::Object(inner)) if key != SERVER => {
                 let table = found.as_table_like_mut().ok_or_else(|| format!("`{key}` is not a table"))?;
-                add(table, value)?;
+                add(table, value, is_ours)?;
             }
             (Some(found), _) if found.is_table_like() || found.as_str().is_some_and(|found| value == found) => {}
+            (Some(found), _) if !is_ours => {
+                let found = found.to_string();
+                return Err(format!("it has {key} ={found}, which stays; with it the program skips the hooks"));
+            }
             _ => drop(table.insert(key, item(value))),
         }
     }

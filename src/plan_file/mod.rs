@@ -1,6 +1,5 @@
 //! Plan files: the options of commands that read one, its warnings, and keeping one in step with its plan.
 
-pub mod matching;
 pub mod sync;
 
 use std::path::Path;

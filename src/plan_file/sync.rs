@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use crewlog_executors::claiming::claim_of;
+use crewlog_executors::matching::{Changes, Comparison, FileText, told_of};
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
@@ -27,7 +28,6 @@ use tokio::time::Instant;
 
 use crate::consent::consent;
 use crate::context::{Session, roster};
-use crate::plan_file::matching::{Changes, Comparison, Reading, told_of};
 use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::count;
@@ -161,13 +161,13 @@ impl<'a> Kept<'a> {
         let (before, parallel) = Self::source(state)?;
         let options = state.config.file.options(parallel);
         let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);
-        let now = Reading::new(text, options).map_err(unreadable)?;
+        let now = FileText::new(text, options).map_err(unreadable)?;
         let comparison = Comparison::new(view, &before, &now);
         let settled = comparison.with_boxes_before();
         let mut changes = if settled == before.text {
             Changes::default()
         } else {
-            let settled = Reading::new(settled, options).map_err(unreadable)?;
+            let settled = FileText::new(settled, options).map_err(unreadable)?;
             Comparison::new(view, &before, &settled).edits(options)
         };
         comparison.boxes(&self.shown, &mut changes);
@@ -258,7 +258,7 @@ impl<'a> Kept<'a> {
     }
 
     /// Writes the boxes, if the file is still as it was read.
-    async fn write(&mut self, mut now: Reading, changes: Changes) -> Result<bool, Failure> {
+    async fn write(&mut self, mut now: FileText, changes: Changes) -> Result<bool, Failure> {
         if now.plan.marks.is_empty() {
             self.warn(1, "the file has no boxes, so it shows no states");
         }
@@ -287,8 +287,8 @@ impl<'a> Kept<'a> {
     }
 
     /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
-    fn source(state: &PlannerState) -> Result<(Reading, bool), InvalidPlan> {
-        let read = |parallel| Reading::new(state.source.to_owned(), state.config.file.options(parallel));
+    fn source(state: &PlannerState) -> Result<(FileText, bool), InvalidPlan> {
+        let read = |parallel| FileText::new(state.source.to_owned(), state.config.file.options(parallel));
         let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
         let source = read(false)?;
         let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks.iter().any(|task| is_soft(&task.plan));

@@ -3,3 +3,4 @@
 pub mod http;
 pub mod mcp;
 pub mod page;
+pub mod tokens;

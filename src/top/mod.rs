@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::caller::ordered;
 use crewlog_executors::crew::Crew;
 use crewlog_mq::{Error, Position, Query, Start};
 use futures::StreamExt;
@@ -122,8 +123,9 @@ impl View<'_> {
                 found.map_or_else(|failure| Event::Performed(said(&failure)), Event::Found)
             })),
             Request::Execute(action) => {
-                let session = self.session.of_remote(crew, self.session.person(), true);
-                self.doing.spawn(execute(session, *action));
+                let by = self.session.by("top", None);
+                let session = self.session.of_remote(crew, by.clone(), true);
+                self.doing.spawn(ordered(by, execute(session, *action)));
             }
             // It ends the loop.
             Request::Quit => {}

@@ -46,6 +46,8 @@ pub struct Terminal {
     pub is_live: bool,
     /// Progress is wanted at all.
     pub is_quiet: bool,
+    /// A person sees standard output.
+    pub shows_results: bool,
     /// Colours may be used on standard error.
     pub has_colour: bool,
 }
@@ -55,7 +57,8 @@ impl Terminal {
         let stderr_is_terminal = io::stderr().is_terminal();
         let has_cursor = stderr_is_terminal && !console::is_dumb();
         // JSON on the same terminal would run into the block.
-        let is_apart = args.output == Output::Text || !io::stdout().is_terminal();
+        let shows_results = io::stdout().is_terminal();
+        let is_apart = args.output == Output::Text || !shows_results;
         let has_colour = match args.color {
             Color::Always => true,
             Color::Never => false,
@@ -65,6 +68,7 @@ impl Terminal {
             is_interactive: io::stdin().is_terminal() && stderr_is_terminal && !args.no_input,
             is_live: has_cursor && is_apart && !args.quiet && std::env::var_os("CI").is_none(),
             is_quiet: args.quiet,
+            shows_results,
             has_colour,
         }
     }

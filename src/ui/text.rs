@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 pub use crewlog_executors::shell::shell_word;
+pub use crewlog_executors::text::{one_line, visible};
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
 pub use crewlog_planner::text::{duration, millis};
@@ -17,37 +18,6 @@ const DEFAULT_CHARS_MAX: usize = 60;
 const DAY: Duration = Duration::from_secs(86_400);
 /// A moment nearer than this is shown with its seconds.
 const NEAR: Duration = Duration::from_secs(600);
-
-/// The text with control characters made visible, except line ends and tabs.
-pub fn visible(text: &str) -> String {
-    // Characters that reorder displayed text, so that a command could look like another.
-    let is_bidi =
-        |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let is_safe = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_bidi(c));
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        if is_safe(c) { shown.push(c) } else { shown.extend(c.escape_default()) }
-    }
-    shown
-}
-
-/// The text in one line of at most `chars_max` characters.
-pub fn one_line(text: &str, chars_max: usize) -> String {
-    let mut line = String::new();
-    for word in text.split_whitespace() {
-        // No more is looked at than can be shown, even of a text of a megabyte.
-        if line.len() > chars_max.saturating_mul(4) {
-            break;
-        }
-        line.push_str(if line.is_empty() { "" } else { " " });
-        line.extend(word.chars().take(chars_max.saturating_add(1)));
-    }
-    let text = visible(&line);
-    if text.chars().count() <= chars_max {
-        return text;
-    }
-    text.chars().take(chars_max.saturating_sub(3)).chain("...".chars()).collect()
-}
 
 /// A command of several lines in one line, for display.
 pub fn in_one_line(command: &str) -> String {

@@ -6,7 +6,7 @@ use crewlog_executors::crew::{Caller, Crew, Join, NewTask};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
 use crewlog_planner::claim::TaskProgress;
-use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL};
 use crewlog_planner::crew::target::Target;
@@ -37,8 +37,9 @@ pub async fn joined(crew: &Crew, name: &str) -> Caller {
         focus: Vec::new(),
         worktree: "host:tree".into(),
         process: Some(crew.process(name)),
+        program_process: None,
     };
-    let join = Join { name: Some(name.into()), parent: None, session: name.into(), profile };
+    let join = Join { wish: Wish::of(name), session: name.into(), profile };
     crew.join(join).await.expect("it joins").caller
 }
 

@@ -8,20 +8,13 @@ use serde_json::Value;
 use super::init::{program, scene};
 use crate::cli::scene::Scene;
 
-/// Refuses like `crewlog hook`, and records the log that it was given.
-const REFUSING: &str = r#"input=$(cat); echo "$CREWLOG_STORE $1 $input" >> "$HOME/told"
-case "$input" in
-*BeforeTool*) echo '{"decision":"deny","reason":"held by a1"}' ;;
-*) echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"held by a1"}}' ;;
-esac"#;
-
-/// A repository where all programs are found and connected, and the hook refuses.
+/// A repository where all programs are found and connected.
 fn connected() -> Scene {
     let scene = scene();
     for name in ["claude", "codex", "gemini", "opencode"] {
         program(&scene, name, "echo 1.2.3");
     }
-    program(&scene, "crewlog", REFUSING);
+    program(&scene, "crewlog", "touch \"$HOME/ran\"");
     scene.run(&["init", "--yes"]).expect(0);
     scene
 }
@@ -51,10 +44,7 @@ fn programs_that_are_connected_and_refused_are_well() {
     {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
     }
-    let told = scene.read("../home/told");
-    assert_eq!(told.matches("/log.db hook {").count(), 4, "{told}");
-    assert!(!told.contains(&*scene.path(".crewlog").to_string_lossy()), "the trial has a log of its own: {told}");
-    assert_eq!(told.matches("transcript_path").count(), 3, "its absence marks opencode: {told}");
+    assert!(!scene.around().join("home/ran").exists(), "only this program itself is run, wherever the PATH leads");
     assert_eq!(fs::read(scene.path(".crewlog/log.db")).unwrap(), log);
     assert_eq!(missing(&scene.run(&["doctor", "-o", "json"]).expect(0).json()), []);
 }
@@ -81,24 +71,14 @@ fn missing_parts_are_named_with_the_command_that_repairs_them() {
     codes(&scene, "gemini", "trusted", "; fix: crewlog init --host gemini");
     let scene = scene.with_env("GEMINI_CLI_TRUST_WORKSPACE", "true");
     scene.run(&["doctor", "--host", "gemini"]).expect(0);
-    program(&scene, "crewlog", "cat > /dev/null");
-    codes(&scene, "opencode", "refuses", "; fix: crewlog init --host opencode");
-}
-
-#[test]
-fn an_answer_that_the_program_does_not_take_for_a_refusal_does_not_count() {
-    let scene = connected();
-    let refuses = |host: &str, script: &str| {
-        program(&scene, "crewlog", script);
-        assert_eq!(only_missing(&scene, &[host]).0, "refuses", "{script}");
-    };
-    let refusal = r#"echo '{"hookSpecificOutput":{"permissionDecision":"deny","permissionDecisionReason":"held"}}'"#;
-    refuses("gemini", refusal);
-    refuses("claude", &format!("{refusal}; exit 1"));
-    refuses("claude", &refusal.replace("deny", "allow"));
-    fs::remove_file(scene.around().join("bin/crewlog")).unwrap();
-    let ran = scene.run(&["doctor", "--host", "claude"]).expect(1);
-    assert!(ran.stdout.contains("`crewlog hook` failed: exit code 127"), "{}", ran.stdout);
+    // A hook that crewlog only resembles is not ours, and is not run.
+    let hooks = scene.read(".claude/settings.json").replace("crewlog hook", "./crewlog hook; touch ran");
+    scene.write(".claude/settings.json", hooks);
+    program(&scene, "claude", "echo 1.2.3");
+    scene.write("crewlog", "#!/bin/sh\ntouch ran\n");
+    let ran = scene.run(&["doctor", "--host", "claude", "-o", "json"]).expect(1);
+    assert!(missing(&ran.json()).iter().any(|(_, name, found)| name == "configured" && found.contains("crewlog init")));
+    assert!(!scene.path("ran").exists());
 }
 
 #[test]
@@ -143,7 +123,7 @@ fn git_hooks_must_be_where_git_looks_for_them_and_run() {
     fs::write(&pre_push, "#!/usr/bin/env python3\nrun('crewlog hook pre-push')\n").unwrap();
     scene.run(&["doctor", "--host", "claude"]).expect(0);
     scene.git(&["config", "core.hooksPath", ".githooks"]);
-    hooks(".githooks/pre-commit, .githooks/pre-push");
+    hooks(".githooks/pre-commit, .githooks/pre-merge-commit, .githooks/pre-push");
 }
 
 #[test]

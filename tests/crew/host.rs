@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::crew::{Claimed, Join, Refusal};
+use crewlog_executors::crew::{Claimed, Crew, Join, Refusal};
 use crewlog_mq::Cause;
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{LeaveOutcome, Liveness};
+use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
@@ -199,10 +199,17 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
 async fn a_resumed_session_goes_on_and_a_superseded_one_is_refused() {
     let team = Team::new();
     let (crew, other) = (team.process().await, team.process().await);
-    let old = joined(&crew, "ann").await;
-    let again = crew.join(join(&crew, "ann")).await.unwrap();
+    let of_program = |crew: &Crew, session: &str, program: &str| {
+        let mut join = Join { session: session.to_owned(), ..join(crew, "ann") };
+        join.profile.program_process = Some(program.to_owned());
+        join
+    };
+    let old = crew.join(of_program(&crew, "one", "process:h:1:1:1")).await.unwrap().caller;
+    let again = crew.join(of_program(&crew, "one", "process:h:1:1:1")).await.unwrap();
     assert!(again.is_resumed && again.caller == old);
-    let newer = other.join(Join { session: "another".into(), ..join(&other, "ann") }).await.unwrap();
+    let refused = other.join(of_program(&other, "another", "process:h:1:2:1")).await.unwrap_err();
+    assert!(matches!(refused, Refusal::Crew(CrewError::Taken(_))), "{refused}");
+    let newer = other.join(of_program(&other, "another", "process:h:1:1:1")).await.unwrap();
     assert!(!newer.is_resumed && newer.caller.epoch > old.epoch);
     let refused = crew.reserve(&old, request(&old, &["a"]), None).await.unwrap_err();
     assert!(matches!(refused, Refusal::Crew(CrewError::Superseded(_))), "{refused}");
@@ -216,14 +223,14 @@ async fn a_subagent_may_share_the_session_of_its_parent() {
     let team = Team::new();
     let crew = team.process().await;
     let ann = joined(&crew, "ann").await;
-    let below = Join { name: None, parent: Some("ann".into()), ..join(&crew, "ann") };
+    let below = Join { wish: Wish::below("ann"), ..join(&crew, "ann") };
     let sub = crew.join(below.clone()).await.unwrap().caller;
     assert_eq!(sub.agent, "ann/claudecode-1");
     let again = crew.join(below).await.unwrap();
     assert_eq!((again.caller.agent.as_str(), again.is_resumed), ("ann/claudecode-1", true));
     let parent = crew.join(join(&crew, "ann")).await.unwrap();
     assert_eq!(parent.caller, ann, "a name that is given counts");
-    let named = Join { name: Some("scout".into()), parent: Some("ann".into()), ..join(&crew, "ann") };
+    let named = Join { wish: Wish { parent: Some("ann".into()), ..Wish::of("scout") }, ..join(&crew, "ann") };
     assert_eq!(crew.join(named).await.unwrap().caller.agent, "ann/scout");
     leased(&crew, &ann, &["src"]).await;
     leased(&crew, &sub, &["src/a.rs"]).await;
@@ -234,7 +241,8 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     let team = Team::new();
     let crew = team.process().await;
     let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
-    let sub = Join { name: Some("sub".into()), parent: Some("ann".into()), session: "s".into(), ..join(&crew, "x") };
+    let sub =
+        Join { wish: Wish { parent: Some("ann".into()), ..Wish::of("sub") }, session: "s".into(), ..join(&crew, "x") };
     let sub = crew.join(sub).await.unwrap().caller;
     crew.create_tasks(&ann, vec![task("one", &[]), task("two", &[])]).await.unwrap();
     leased(&crew, &bob, &["b"]).await;

@@ -130,7 +130,7 @@ fn init_twice_changes_nothing() {
     scene.run(&words).expect(0);
     let once = tree(scene.around());
     let again = outcomes(&scene.run(&words).expect(0));
-    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 14, "{again:?}");
+    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 15, "{again:?}");
     assert_eq!(tree(scene.around()), once);
 }
 
@@ -241,7 +241,7 @@ fn codex_gets_the_hash_of_each_hook_at_its_place() {
         let entry = format!("[hooks.state.\"{}:{place}\"]\ntrusted_hash = \"sha256:{hash}\"\n", file.display());
         assert!(config.contains(&entry), "{entry}\n{config}");
     }
-    let others = ["pre_tool_use:0:0", "stop:0:0"];
+    let others = ["hooks.json:pre_tool_use:0:0", "hooks.json:stop:0:0"];
     assert!(others.iter().all(|other| !config.contains(other)), "other hooks are not trusted: {config}");
     assert!(config.contains(&format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", scene.folder().display())));
 }
@@ -283,7 +283,8 @@ fn an_existing_git_hook_runs_after_ours_and_keeps_its_input() {
     program(&scene, "crewlog", "echo \"$@\" >> ran; cat > eaten; exit \"$(cat verdict 2>/dev/null || echo 0)\"");
     let ran = scene.run(&["init", "--host", "gemini"]).expect(1);
     assert_eq!(scene.read(".git/hooks/pre-commit"), "#!/usr/bin/env python3\nprint('mine')\n");
-    let says = "failed     .git/hooks/pre-commit\n    it is not a shell script; run this in it: if command -v crewlog";
+    let says =
+        "failed     .git/hooks/pre-commit\n    it is not a shell script; run this in it: crewlog hook pre-commit";
     assert!(ran.stdout.contains(says), "{}", ran.stdout);
     git(&scene, scene.around(), &["init", "-q", "--bare", "remote"]).expect(0);
     git(&scene, scene.folder(), &["push", "-q", "../remote", "main"]).expect(0);
@@ -349,7 +350,7 @@ fn a_missing_last_line_end_is_no_difference() {
     let cut = files.map(|file| scene.read(file).trim_end().to_owned());
     files.iter().zip(&cut).for_each(|(file, text)| scene.write(file, text));
     let again = outcomes(&scene.run(&words).expect(0));
-    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 14, "{again:?}");
+    assert!(again.values().all(|outcome| outcome == "unchanged") && again.len() == 15, "{again:?}");
     assert_eq!(files.map(|file| scene.read(file)), cut);
     scene.run(&["init", "--remove", "--yes"]).expect(0);
     assert_eq!(files[..9].iter().filter(|file| scene.path(file).exists()).collect::<Vec<_>>(), [] as [&&str; 0]);
@@ -440,7 +441,10 @@ fn a_persons_changes_to_our_entries_stay() {
     assert_eq!((wrote[".mcp.json"].as_str(), wrote[".codex/config.toml"].as_str()), ("unchanged", "unchanged"));
     assert_eq!((scene.read(".mcp.json").as_str(), scene.read(".codex/config.toml").as_str()), (server, config));
     let settings = scene.read(".claude/settings.json");
-    assert!(settings.contains(&format!("\"PreToolUse\": [{group}]")), "{settings}");
+    assert!(
+        settings.contains(&format!("\"PreToolUse\": [{group},")),
+        "a narrower matcher stays, with ours: {settings}"
+    );
     scene.run(&["init", "--remove"]).expect(0);
     let settings = scene.read(".claude/settings.json");
     assert_eq!((scene.read(".mcp.json").as_str(), scene.read(".codex/config.toml").as_str()), (server, config));

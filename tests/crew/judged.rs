@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crewlog_executors::crew::{Caller, Crew, Join};
+use crewlog_executors::crew::{Caller, Crew};
 use crewlog_mq::{Recorded, Timestamp};
 use crewlog_planner::crew::agents::LeaveOutcome;
 use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
@@ -47,19 +47,26 @@ async fn random_log(mut seed: u64) -> Vec<Recorded> {
     let mut callers = Vec::new();
     for n in 0..5 {
         let crew = &crews[n % 2];
-        let (name, parent) = [("a", None), ("b", None), ("c", None), ("sub", Some("a")), ("ab", None)][n];
-        let (parent, mut join) = (parent.map(str::to_owned), join(crew, name));
+        let (name, parent) = [("a", None), ("b", None), ("c", None), ("a/sub", Some("a")), ("ab", None)][n];
+        let mut join = join(crew, name);
+        join.wish.parent = parent.map(str::to_owned);
         if n == 4 {
             join.profile.worktree = "host:other".into();
         }
-        callers.push(crew.join(Join { parent, ..join }).await.unwrap().caller);
+        callers.push(crew.join(join).await.unwrap().caller);
     }
     for _ in 0..60 {
         let (n, crew) = (below(&mut seed, 5), below(&mut seed, 2));
         let caller = callers[n].clone();
         act(&team, &crews[crew], &caller, &mut seed).await;
         if crews[crew].present(&callers[n]).await.is_err() {
-            callers[n] = joined(&crews[crew], &caller.agent).await;
+            let parent = caller.agent.split_once('/').map(|(parent, _)| parent.to_owned());
+            if let Some(parent) = &parent {
+                callers[0] = joined(&crews[crew], parent).await;
+            }
+            let mut join = join(&crews[crew], &caller.agent);
+            join.wish.parent = parent;
+            callers[n] = crews[crew].join(join).await.unwrap().caller;
         }
     }
     recorded(&crews[0]).await

@@ -24,9 +24,36 @@ pub struct Client {
 impl Client {
     /// An agent with this name.
     pub fn named(scene: &Scene, name: &str) -> Self {
+        scene.run(&["init", "--no-hosts"]).expect(0);
         let mut client = Self::start(scene.crewlog(&["mcp"]).env("AGENT_ID", name));
         client.initialize("2025-06-18", "claude-code");
         client
+    }
+
+    /// An agent whose program is not that of the others.
+    fn of_another_program(scene: &Scene, name: &str) -> Self {
+        scene.run(&["init", "--no-hosts"]).expect(0);
+        let server = scene.crewlog(&["mcp"]);
+        // A shell by its own name counts as a part of the program above it.
+        let program = scene.around().join(format!("program-of-{name}"));
+        std::os::unix::fs::symlink("/bin/sh", &program).unwrap();
+        let mut shell = Command::new(program);
+        shell.args(["-c", "\"$0\" mcp; true"]).arg(server.get_program()).current_dir(scene.folder());
+        let home = scene.around().join("home");
+        shell.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).env("HOME", home).env("AGENT_ID", name);
+        // With this mark, ./test finds processes that were left running.
+        if let Some(run) = std::env::var_os("CREWLOG_TEST_RUN") {
+            shell.env("CREWLOG_TEST_RUN", run);
+        }
+        let mut client = Self::start(&mut shell);
+        client.initialize("2025-06-18", "claude-code");
+        client
+    }
+
+    /// The server of a scene with a log.
+    fn of(scene: &Scene) -> Self {
+        scene.run(&["init", "--no-hosts"]).expect(0);
+        Self::start(&mut scene.crewlog(&["mcp"]))
     }
 
     fn start(command: &mut Command) -> Self {

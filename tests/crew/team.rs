@@ -9,7 +9,7 @@ use crewlog_executors::crew::{Caller, Claimed, Crew, Join, NewTask, Refusal, Res
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::leases::{Request, TTL};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
 use crewlog_planner::crew::target::Target;
@@ -73,8 +73,9 @@ pub fn join(crew: &Crew, name: &str) -> Join {
         focus: Vec::new(),
         worktree: TREE.into(),
         process: Some(crew.process(name)),
+        program_process: None,
     };
-    Join { name: Some(name.to_owned()), parent: None, session: format!("session of {name}"), profile }
+    Join { wish: Wish::of(name), session: format!("session of {name}"), profile }
 }
 
 pub async fn joined(crew: &Crew, name: &str) -> Caller {

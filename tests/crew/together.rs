@@ -72,8 +72,8 @@ async fn of_two_sessions_that_join_under_one_name_at_once_one_has_it() {
         drop(held);
     };
     let ((one, two), ()) = tokio::join!(joins, free);
-    assert!(matches!(one, Err(Refusal::Crew(CrewError::Superseded(name))) if name == "ann"));
+    assert!(matches!(two, Err(Refusal::Crew(CrewError::Taken(name))) if name == "ann"));
     let appends: BTreeSet<_> = recorded(&crew).await.into_iter().map(|event| event.append_start).collect();
-    assert_eq!((appends.len(), n_of(&crew, "AgentJoined").await), (1, 2));
-    crew.present(&two.unwrap().caller).await.unwrap();
+    assert_eq!((appends.len(), n_of(&crew, "AgentJoined").await), (1, 1));
+    crew.present(&one.unwrap().caller).await.unwrap();
 }

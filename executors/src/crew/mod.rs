@@ -19,6 +19,7 @@ mod mail;
 mod needs;
 mod presence;
 pub mod process;
+pub mod project;
 mod refusal;
 mod shared;
 mod state;

@@ -2,31 +2,45 @@
 
 use crewlog_mq::{Executed, Handler};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{AgentCommand, AgentEvent, Agents, LeaveOutcome, Report};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, AgentEvent, Agents, LeaveOutcome, Report};
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
 use super::Refusal;
 use super::leases::released_by;
 use super::state::{Caller, Crew, Join, Joined};
+use crate::caller::account;
 
 impl Crew {
-    /// A session joins, or resumes, and keeps the tasks that are claimed under its name.
+    /// A session joins, or resumes, and keeps the tasks that are claimed under its name. It takes the name of an agent
+    /// whose program has ended, or continues as this session.
     ///
     /// # Errors
-    /// A refusal by [`Agents`].
+    /// A refusal by [`Agents`], and the name of this account.
     pub async fn join(&self, join: Join) -> Result<Joined, Refusal> {
-        let Join { name, parent, session, profile } = join;
+        let Join { mut wish, session, profile } = join;
         let (worktree, program) = (profile.worktree.clone(), profile.program.clone());
-        let (wanted, below, known) = (name.clone(), parent.clone(), session.clone());
-        let command = AgentCommand::Join { name, parent, session, profile, now: self.store.now() };
+        if let Some(name) = wish.full_name() {
+            if name.eq_ignore_ascii_case(&account()) {
+                return Err(CrewError::Invalid(format!("{name:?} is not for agents: choose another name")).into());
+            }
+            let agents = self.agents().await?;
+            let held = agents.get(&name).filter(|held| held.session != session);
+            let goes_on = |held: &Agent| {
+                let program = &profile.program_process;
+                program.is_some() && *program == held.profile.program_process
+            };
+            wish.over = held.filter(|held| self.is_dead(held) || goes_on(held)).map(|held| held.session.clone());
+        }
+        let (wanted, known) = (wish.clone(), session.clone());
+        let command = AgentCommand::Join { wish, session, profile: Box::new(profile), now: self.store.now() };
         let joined = move |agents: &Agents, executed: Executed<AgentEvent>| {
             let is_joined = |event: &AgentEvent| matches!(event, AgentEvent::AgentJoined { .. });
             let is_resumed = !executed.events.iter().any(is_joined);
             let agent = match executed.events.first().and_then(AgentEvent::of_agent) {
                 Some((agent, _)) => agent.to_owned(),
                 // It keeps its name.
-                None => agents.name_for(wanted, below.as_deref(), &known, &program)?,
+                None => agents.name_for(&wanted, &known, &program)?,
             };
             // Another session may have joined under the name in the same append.
             let found = agents.get(&agent).filter(|found| found.session == known);

@@ -8,6 +8,7 @@ use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handle
 use tokio::sync::{MutexGuard, oneshot};
 
 use super::Refusal;
+use crate::caller::request;
 
 /// The most commands in one append.
 const TOGETHER_MAX: usize = 64;
@@ -33,6 +34,7 @@ type Tell<H> = Box<dyn FnOnce(&H, Result<Executed<<H as Handler>::Event>, Refusa
 /// A command in the queue.
 struct Waiting<H: Handler> {
     command: H::Command,
+    cause: Cause,
     tell: Tell<H>,
 }
 
@@ -76,7 +78,7 @@ where
         let tell = Box::new(move |handler: &H, executed: Result<_, Refusal>| {
             drop(sender.send(executed.map(|executed| look(handler, executed))));
         });
-        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { command, tell });
+        self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(Waiting { command, cause: request(), tell });
         // In a separate task: the work that others wait for continues without this caller.
         let inner = self.0.clone();
         tokio::spawn(async move { inner.execute_waiting().await });
@@ -101,7 +103,7 @@ where
         if waiting.is_empty() {
             return;
         }
-        let commands = waiting.iter().map(|waiting| (waiting.command.clone(), Cause::request())).collect();
+        let commands = waiting.iter().map(|waiting| (waiting.command.clone(), waiting.cause.clone())).collect();
         let read_for = self.n_calls.load(Ordering::SeqCst);
         warm.read_for = 0;
         match warm.runner.execute_all(commands).await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crewlog_mq::{Append, CellChange, Error, Event, EventStore, Handler, Position, Query, Range, Snapshot, Timestamp};
 use crewlog_planner::claim::{self, Executor};
-use crewlog_planner::crew::agents::{self, Agents, Profile};
+use crewlog_planner::crew::agents::{self, Agents, Profile, Wish};
 use crewlog_planner::crew::asks::{self, Asks};
 use crewlog_planner::crew::leases::{self, LeaseHolder, Leases};
 use crewlog_planner::crew::messages::{self, Messages};
@@ -62,10 +62,8 @@ impl Caller {
 /// A session that joins.
 #[derive(Debug, Clone)]
 pub struct Join {
-    /// The wanted name; when unset, a free one made from the program's.
-    pub name: Option<String>,
-    /// The agent that started it.
-    pub parent: Option<String>,
+    /// The wanted name, and the agent that started it.
+    pub wish: Wish,
     /// The same for all calls and hooks of one session.
     pub session: String,
     /// Its profile.

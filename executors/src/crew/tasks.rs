@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, Metadata, NewEvent, Query, Range, Runner,
-    Write,
+    Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, NewEvent, Query, Range, Runner, Write,
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
@@ -17,13 +16,14 @@ use crewlog_planner::plan::{Dependency, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PARALLELISM_MAX;
 use crewlog_planner::sealed;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::sync::MutexGuard;
 
 use super::board::{Board, TaskSummary, summaries};
 use super::leases::{granted, released_by};
 use super::state::{Caller, Crew};
 use super::{Holders, Refusal};
+use crate::caller;
 use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
@@ -236,7 +236,7 @@ impl Crew {
                 None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
             };
             let mut leases = self.leases().await?;
-            match leases.runner().execute_with(command, &Cause::request(), write.as_slice()).await {
+            match leases.runner().execute_with(command, &caller::request(), write.as_slice()).await {
                 // Somebody else claimed the task first.
                 Err(ExecuteError::Store(Error::SequenceMismatch { .. })) => continue,
                 executed => _ = executed?,
@@ -368,7 +368,7 @@ impl Crew {
                 false => Command::Amend { amendments: vec![Amendment::Define { tasks: planned }], reason },
             };
             // The runner cannot do this: after a conflict it would reuse the numbers, which now belong to other tasks.
-            let (kept, cause) = (command.recorded(), Cause::request());
+            let (kept, cause) = (command.recorded(), caller::request());
             let mut changed = planner.handler().clone();
             let events = changed.process(command);
             let events = events.map_err(|refusal| Refusal::NoTask(refusal.to_string()))?;
@@ -438,7 +438,7 @@ fn planned(tasks: &[NewTask], first: u64, known: impl Fn(&str) -> Option<TaskId>
 }
 
 pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand) -> Result<(), Refusal> {
-    let cause = Cause::request().keeping(command.recorded());
+    let cause = caller::request().keeping(command.recorded());
     claim.execute(command, &cause).await?;
     Ok(())
 }
@@ -455,11 +455,11 @@ where
     H::Command: Clone,
     H::Event: Event,
 {
-    let kept = Metadata { extra: Some(json!({ "command": command })), ..cause.metadata().clone() };
-    let written = events.iter().enumerate().map(|(index, event)| {
-        let metadata = if index == 0 { &kept } else { cause.metadata() };
-        Ok(NewEvent::of(event, metadata)?.with_tags(runner.tags().to_vec()))
-    });
+    let cause = cause.clone().keeping(command.clone());
+    let written = events
+        .iter()
+        .enumerate()
+        .map(|(index, event)| Ok(NewEvent::of(event, &cause.metadata_of(index))?.with_tags(runner.tags().to_vec())));
     let events = written.collect::<Result<Vec<_>, Error>>()?;
     let expected = Expected::Sequence(runner.sequence());
     let (stream_id, aggregate_id) = (stream.to_owned(), runner.aggregate_id().to_owned());

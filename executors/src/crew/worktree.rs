@@ -7,6 +7,8 @@ use std::path::{Component, Path, PathBuf};
 
 use crewlog_planner::crew::target::{Target, TargetError};
 
+use crate::owner::{distrusted, is_there};
+
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
@@ -51,6 +53,17 @@ impl Worktree {
         self.of_path(folder, path).or_else(|| is_below().then(|| self.clone()))
     }
 
+    /// The other worktrees of the repository that are there.
+    pub fn others(&self) -> Vec<Self> {
+        let Some(common_dir) = &self.common_dir else { return Vec::new() };
+        let linked = fs::read_dir(common_dir.join("worktrees")).into_iter().flatten().flatten();
+        let linked = linked.filter_map(|entry| fs::read_to_string(entry.path().join("gitdir")).ok());
+        let linked = linked.filter_map(|dot_git| Path::new(dot_git.trim()).parent().map(Path::to_owned));
+        let main = common_dir.parent().map(Path::to_owned).filter(|_| common_dir.ends_with(".git"));
+        let others = linked.chain(main).filter_map(|root| self.of_repository(&root));
+        others.filter(|other| other.root != self.root).collect()
+    }
+
     /// The worktree of the same repository with this root; `None` if there is none.
     pub fn of_repository(&self, root: &Path) -> Option<Self> {
         let other = Self::around(root);
@@ -66,11 +79,22 @@ impl Worktree {
         Target::literal(&self.below_root(folder, written)?)
     }
 
-    /// A pattern if it has wildcards and no file has this name, else a file or folder.
+    /// A pattern if it has wildcards, else a file or folder. The wildcards in the name of a file or folder that exists are
+    /// literal: `app/[id]/new.tsx`.
     pub fn target(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
-        let is_pattern = written.contains(WILDCARDS) && folder.join(written).symlink_metadata().is_err();
-        let path = self.below_root(folder, written)?;
-        if is_pattern { Target::written(&path) } else { Target::literal(&path) }
+        let is_wild = |path: &Path| path.as_os_str().to_string_lossy().contains(WILDCARDS);
+        let existing = Path::new(written).ancestors().find(|above| folder.join(above).symlink_metadata().is_ok());
+        let (existing, path) = (existing.unwrap_or(Path::new("")), self.below_root(folder, written)?);
+        match Path::new(written).strip_prefix(existing).is_ok_and(is_wild) {
+            false => Target::literal(&path),
+            true if !is_wild(existing) => Target::written(&path),
+            // A pattern cannot have literal wildcards; `?` is also each of them.
+            true => {
+                let n = self.below_root(folder, &existing.to_string_lossy())?.len();
+                let (literal, pattern) = path.split_at_checked(n).unwrap_or((&path, ""));
+                Target::written(&format!("{}{pattern}", literal.replace(WILDCARDS, "?").replace([']', '}'], "?")))
+            }
+        }
     }
 
     /// The link through which a path leaves the worktree, relative to its root.
@@ -94,6 +118,18 @@ impl Worktree {
     }
 }
 
+/// The folder as a shell knows it after `cd`: `..` takes back a name, even that of a link.
+#[must_use]
+pub fn as_written(folder: &Path) -> PathBuf {
+    folder.components().fold(PathBuf::new(), |mut found, part| {
+        let is_name = matches!(found.components().next_back(), Some(Component::Normal(_)));
+        if part != Component::ParentDir || !is_name || !found.pop() {
+            found.push(part);
+        }
+        found
+    })
+}
+
 /// A repository, seen from a folder in it.
 #[derive(Debug, Clone)]
 pub struct Repository {
@@ -105,9 +141,15 @@ pub struct Repository {
     pub common_dir: PathBuf,
 }
 
-/// A folder and those above it, the nearest first, as far up as git looks for a repository: below the folders that
-/// `GIT_CEILING_DIRECTORIES` names.
+/// A folder and those above it, the nearest first. The search ends below a folder that another account owns or that
+/// everybody may write.
 pub fn upwards(folder: &Path) -> impl Iterator<Item = &Path> {
+    as_git_looks(folder).take_while(move |above| *above == folder || distrusted(above).is_none())
+}
+
+/// A folder and those above it, as far up as git looks for a repository: below the folders that `GIT_CEILING_DIRECTORIES`
+/// names.
+fn as_git_looks(folder: &Path) -> impl Iterator<Item = &Path> {
     let ceilings: Vec<PathBuf> =
         env::var_os("GIT_CEILING_DIRECTORIES").map(|list| env::split_paths(&list).collect()).unwrap_or_default();
     folder.ancestors().take_while(move |above| *above == folder || !ceilings.iter().any(|ceiling| ceiling == above))
@@ -128,11 +170,32 @@ impl Repository {
         if self.common_dir.is_dir() { Ok(()) } else { Err(io::Error::new(io::ErrorKind::NotFound, gone())) }
     }
 
+    /// Checks that its folders can be believed.
+    ///
+    /// # Errors
+    /// The reason.
+    pub fn check_owner(&self) -> Result<(), String> {
+        let folders = [&self.worktree, &self.worktree.join(".git"), &self.main_worktree, &self.common_dir];
+        folders.into_iter().find_map(|folder| distrusted(folder)).map_or(Ok(()), Err)
+    }
+
+    /// The repository that git would find from a folder, if the search for one ends before it, and the folder at which.
+    pub fn hidden_from(folder: &Path) -> Option<(Self, PathBuf)> {
+        let seen = upwards(folder).count();
+        let end = as_git_looks(folder).nth(seen)?.to_owned();
+        let hidden = Self::of_first(as_git_looks(folder).skip(seen))?;
+        Some((hidden, end)).filter(|(hidden, _)| hidden.check_owner().is_ok())
+    }
+
     /// The repository that a folder is in, read from git's own files.
     pub fn around(folder: &Path) -> Option<Self> {
+        Self::of_first(upwards(folder))
+    }
+
+    fn of_first<'a>(mut folders: impl Iterator<Item = &'a Path>) -> Option<Self> {
         // The log's own folder only looks like a repository.
-        let is_worktree = |above: &&Path| above.join(".git").exists() && !above.ends_with(FOLDER);
-        let worktree = upwards(folder).find(is_worktree)?.to_owned();
+        let is_worktree = |above: &&Path| is_there(&above.join(".git")) && !above.ends_with(FOLDER);
+        let worktree = folders.find(is_worktree)?.to_owned();
         let dot_git = worktree.join(".git");
         let git_dir = match dot_git.is_dir() {
             true => dot_git,

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
-use super::location::{FileId, Location, id_of};
+use super::location::{FileId, Location, id_of, private};
 use crate::position::Position;
 use crate::tail::Tail;
 
@@ -103,7 +103,7 @@ impl Bell {
 }
 
 fn open(path: &Path) -> std::io::Result<Open> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+    let file = private().read(true).create(true).open(path)?;
     let id = id_of(&file.metadata()?);
     Ok(Open { file, id, watcher: None })
 }

@@ -1,6 +1,8 @@
 //! The location of a log on SQLite: how it is opened safely, and the meaning of its faults.
 
-use std::fs::Metadata;
+use std::fs::{Metadata, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -28,6 +30,11 @@ pub(super) enum Location {
     File(PathBuf, Arc<Files>),
     /// A name in SQLite's `memdb`, shared by the connections of this process.
     Memory(String),
+}
+
+/// To write a new file that only this account can read, since a log has the output of commands.
+pub(super) fn private() -> OpenOptions {
+    OpenOptions::new().write(true).mode(0o600).clone()
 }
 
 /// Identifies a file independently of its name: device and inode.
@@ -125,7 +132,17 @@ impl Location {
     }
 
     pub(super) fn exists(&self) -> bool {
-        matches!(self, Self::File(path, _) if path.exists())
+        // A log that cannot be looked at exists.
+        matches!(self, Self::File(path, _) if path.try_exists().unwrap_or(true))
+    }
+
+    /// Makes an empty file if it is wanted and missing. SQLite gives its other files the same mode.
+    pub(super) fn make(&self, is_wanted: bool) -> Result<()> {
+        let (true, Self::File(path, _)) = (is_wanted, self) else { return Ok(()) };
+        match private().create_new(true).open(path) {
+            Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(self.cannot_open(error)),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     /// The path of a file next to the log, with this ending; `None` for a log in memory.
@@ -149,7 +166,7 @@ impl Location {
     /// The lock that orders writers across processes; a log in memory needs none.
     pub(super) fn open_lock(&self) -> Result<Option<AppendLock>> {
         let Some(name) = self.beside("-lock") else { return Ok(None) };
-        let open = || std::fs::File::options().create(true).truncate(false).write(true).open(&name);
+        let open = || private().create(true).open(&name);
         match open().and_then(|file| AppendLock::new(file, open()?)) {
             Ok(lock) => Ok(Some(lock)),
             Err(error) if is_of_no_permission(&error) => Err(self.read_only()),
@@ -304,13 +321,10 @@ impl Location {
 
     fn probe(&self) -> std::io::Result<()> {
         use std::io::{Seek, SeekFrom, Write};
-        let lengths = [self.path().to_owned(), self.with_ending("-wal"), self.with_ending("-shm")].map(|path| {
-            let found = std::fs::metadata(path);
-            found.map_or(0, |found| found.len())
-        });
+        let files = [self.path().to_owned(), self.with_ending("-wal"), self.with_ending("-shm")];
+        let lengths = files.map(|path| std::fs::metadata(path).map_or(0, |found| found.len()));
         let longest = lengths.into_iter().max().unwrap_or(0);
-        let mut file =
-            std::fs::File::options().create(true).truncate(false).write(true).open(self.with_ending("-lock"))?;
+        let mut file = private().create(true).open(self.with_ending("-lock"))?;
         let written = file.seek(SeekFrom::Start(longest)).and_then(|_| file.write_all(&[0; PROBE_BYTES]));
         let emptied = file.set_len(0);
         written.and(emptied)

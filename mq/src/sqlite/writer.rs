@@ -106,6 +106,7 @@ impl Writer {
             judged => {
                 // Two processes must not create one log at the same time.
                 let _held = location.hold(lock.as_ref())?;
+                location.make(start.create)?;
                 let mut connection = judged.map_or_else(|| location.connect(), Ok)?;
                 migrations::check_that_nothing_is_lost(&connection, &location, start.create)?;
                 location.make_durable(&connection)?;

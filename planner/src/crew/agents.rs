@@ -1,7 +1,8 @@
 //! The agents of a project: their presence, their work, and the times of their last calls.
 //!
-//! A name belongs to one session at a time. If that session joins again, it resumes. If another session joins under the
-//! name, it takes over, and calls of the older session are refused. A subagent's name starts with its parent's.
+//! A name belongs to one session at a time. If that session joins again, it resumes. Another session may take the name over
+//! once its holder is silent, has ended, or continues as that session; from then on calls of the older one are refused. A
+//! subagent's name starts with its parent's, which has to start it.
 //!
 //! The declared state of an agent is separate from its liveness: any call shows that it is alive. Calls are recorded once a
 //! minute at most, and a timer records silence.
@@ -13,7 +14,7 @@ use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::CrewError;
-use super::names::{is_below, is_name};
+use super::names::{RESERVED, is_below, is_name};
 use super::refusal::check_length;
 use super::target::Target;
 use crate::claim::Executor;
@@ -28,6 +29,8 @@ pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
+/// The most of them below one agent, with it.
+pub const FAMILY_MAX: usize = 100;
 /// The longest text in a profile or a report, in bytes.
 pub const TEXT_BYTES_MAX: usize = 1_000;
 /// The most capabilities of an agent, and the most targets of its focus.
@@ -52,6 +55,8 @@ pub struct Profile {
     pub worktree: String,
     /// The process that speaks for it, if its death can be proven.
     pub process: Option<Executor>,
+    /// The process of its program, which its hooks and commands have above them.
+    pub program_process: Option<String>,
 }
 
 impl Profile {
@@ -63,6 +68,7 @@ impl Profile {
             capabilities: or(self.capabilities, &known.capabilities),
             focus: if self.focus.is_empty() { known.focus.clone() } else { self.focus },
             process: self.process.or_else(|| known.process.clone()),
+            program_process: self.program_process.or_else(|| known.program_process.clone()),
             ..self
         }
     }
@@ -168,8 +174,8 @@ impl MqEvent for AgentEvent {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum AgentCommand {
-    /// A session joins under this name, or under a free name made from its program's.
-    Join { name: Option<String>, parent: Option<String>, session: String, profile: Profile, now: Timestamp },
+    /// A session joins.
+    Join { wish: Wish, session: String, profile: Box<Profile>, now: Timestamp },
     /// It made a call.
     See { agent: String, now: Timestamp },
     /// It reports on its work.
@@ -180,6 +186,44 @@ pub enum AgentCommand {
     Leave { agent: String, outcome: LeaveOutcome, note: String, next_step: String, now: Timestamp },
     /// Records the agents that have been silent for too long.
     FireTimer { now: Timestamp },
+}
+
+/// The name that a session wants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wish {
+    /// This one, and no other.
+    pub name: Option<String>,
+    /// Otherwise the one given by its launcher, or the next free one after it: `ann-2`.
+    pub given: Option<String>,
+    /// The agent that started it, and has proven it.
+    pub parent: Option<String>,
+    /// The session of the name's holder, if its program has ended, or continues as the session that joins.
+    pub over: Option<String>,
+}
+
+impl Wish {
+    /// This name, and no other.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        Self { name: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// Some name below a parent.
+    #[must_use]
+    pub fn below(parent: &str) -> Self {
+        Self { parent: Some(parent.to_owned()), ..Self::default() }
+    }
+
+    /// The name in full, if it wants a certain one.
+    #[must_use]
+    pub fn full_name(&self) -> Option<String> {
+        let name = self.name.as_ref().or(self.given.as_ref())?;
+        match &self.parent {
+            Some(parent) if !name.starts_with(&format!("{parent}/")) => Some(format!("{parent}/{name}")),
+            // A subagent may be named in full.
+            Some(_) | None => Some(name.clone()),
+        }
+    }
 }
 
 /// An agent.
@@ -282,9 +326,7 @@ impl Agents {
 
     fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
         match command {
-            AgentCommand::Join { name, parent, session, profile, now } => {
-                self.join(name, parent.as_deref(), session, profile, now)
-            }
+            AgentCommand::Join { wish, session, profile, now } => self.join(&wish, session, *profile, now),
             AgentCommand::See { agent, now } => self.see(&agent, now),
             AgentCommand::Report { agent, report, now } => {
                 check_texts("a report", [&report.task, &report.step, &report.note].into_iter().flatten())?;
@@ -316,16 +358,15 @@ impl Agents {
 
     fn join(
         &self,
-        name: Option<String>,
-        parent: Option<&str>,
+        wish: &Wish,
         session: String,
         profile: Profile,
         now: Timestamp,
     ) -> Result<Vec<AgentEvent>, CrewError> {
         let texts = profile.capabilities.iter().chain([&profile.program, &profile.worktree, &session]);
-        check_texts("a profile", texts.chain(&profile.model))?;
+        check_texts("a profile", texts.chain(&profile.model).chain(&profile.program_process))?;
         check_length("a profile", profile.capabilities.len().max(profile.focus.len()), WORDS_MAX)?;
-        let agent = self.name_for(name, parent, &session, &profile.program)?;
+        let agent = self.name_for(wish, &session, &profile.program)?;
         let known = self.agents.get(&agent);
         if let Some(known) = known.filter(|known| known.session == session && known.liveness != Liveness::Left) {
             let mut events = self.see(&agent, now)?;
@@ -335,48 +376,50 @@ impl Agents {
             }
             return Ok(events);
         }
+        if known.is_some_and(|known| !is_free(known, wish)) {
+            return Err(CrewError::Taken(agent));
+        }
+        let family = agent.split('/').next().unwrap_or_default();
         let n_present = self.agents.values().filter(|agent| agent.liveness != Liveness::Left).count();
         if n_present >= AGENTS_MAX {
             return Err(full());
+        }
+        if agent.contains('/') && self.present_below(family).count() >= FAMILY_MAX {
+            return Err(CrewError::Full(format!("{family} has {FAMILY_MAX} agents (family_max): let some leave")));
         }
         let supersedes = known.is_some_and(|known| matches!(known.liveness, Liveness::Alive | Liveness::Stuck));
         let epoch = self.n_sessions + 1;
         Ok(vec![AgentEvent::AgentJoined { agent, session, profile, epoch, at: now, supersedes }])
     }
 
-    /// The requested name, else the name that the session holds, below its parent if it has one, else the first free one.
+    /// The name that a session gets: the one that it insists on, else the one that it holds, else the given one or one made
+    /// from its program's, whichever is free. A session without a parent keeps its name, whatever it wants later.
     ///
     /// # Errors
     /// An invalid name, an absent parent, or [`CrewError::Full`].
-    pub fn name_for(
-        &self,
-        name: Option<String>,
-        parent: Option<&str>,
-        session: &str,
-        program: &str,
-    ) -> Result<String, CrewError> {
+    pub fn name_for(&self, wish: &Wish, session: &str, program: &str) -> Result<String, CrewError> {
+        let wanted = wish.full_name().map(|name| checked(name, wish.parent.as_deref())).transpose();
+        let parent = wish.parent.as_deref();
         if let Some(parent) = parent {
             self.present(parent)?;
-        } else if let Some(own) = self.joined_as(session, None) {
-            // A session keeps its name, whatever name it requests later.
-            name.map_or(Ok(String::new()), checked)?;
-            return Ok(own.to_owned());
+        }
+        if let Some(own) = self.joined_as(session, parent).filter(|_| parent.is_none() || wish.name.is_none()) {
+            return wanted.map(|_| own.to_owned());
+        }
+        if let Some(wanted) = wanted? {
+            let may_have = |name: &String| self.agents.get(name).is_none_or(|known| is_free(known, wish));
+            let next = (2..=AGENTS_MAX).map(|n| format!("{wanted}-{n}"));
+            return match wish.name.is_some() || may_have(&wanted) {
+                true => Ok(wanted),
+                false => checked(next.clone().find(may_have).ok_or_else(full)?, parent),
+            };
         }
         let below = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"));
-        if let Some(name) = name {
-            // A subagent may be named in full.
-            let full = parent.filter(|parent| name.starts_with(&format!("{parent}/"))).map(|_| name.clone());
-            let name = full.unwrap_or_else(|| below(&name));
-            return checked(name);
-        }
-        if let Some(own) = self.joined_as(session, parent) {
-            return Ok(own.to_owned());
-        }
         let base: String = program.chars().filter(|c| c.is_ascii_alphanumeric()).take(24).collect();
         let base = if base.is_empty() { "agent".to_owned() } else { base.to_ascii_lowercase() };
         let free = |name: &String| self.agents.get(name).is_none_or(|agent| agent.liveness == Liveness::Left);
         let name = (1..=AGENTS_MAX).map(|n| below(&format!("{base}-{n}"))).find(free).ok_or_else(full)?;
-        checked(name)
+        checked(name, parent)
     }
 
     fn see(&self, agent: &str, now: Timestamp) -> Result<Vec<AgentEvent>, CrewError> {
@@ -421,10 +464,27 @@ fn full() -> CrewError {
     CrewError::Full(format!("the project has {AGENTS_MAX} agents (agents_max): let some leave"))
 }
 
-fn checked(name: String) -> Result<String, CrewError> {
-    let says = "is not a valid agent name: use up to 32 letters, digits, `.`, `_` and `-`, with `/` \
-         before a subagent";
-    if is_name(&name) { Ok(name) } else { Err(CrewError::Invalid(format!("{name:?} {says}"))) }
+/// True if another session may have the name of an agent.
+fn is_free(known: &Agent, wish: &Wish) -> bool {
+    known.liveness != Liveness::Alive || wish.over.as_ref() == Some(&known.session)
+}
+
+fn checked(name: String, parent: Option<&str>) -> Result<String, CrewError> {
+    let says = match (is_name(&name), name.split_once('/')) {
+        (true, None) => return Ok(name),
+        (true, Some(_)) if parent.is_some_and(|parent| is_below(&name, parent)) => return Ok(name),
+        (true, Some((above, _))) => {
+            format!("is the name of a subagent: only {above} can start it, which `parent` proves")
+        }
+        (false, _) if RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved)) => {
+            "is not for agents: choose another name".to_owned()
+        }
+        (false, _) => {
+            "is not a valid agent name: use up to 32 letters, digits, `.`, `_` and `-`, with `/` before a subagent"
+                .to_owned()
+        }
+    };
+    Err(CrewError::Invalid(format!("{name:?} {says}")))
 }
 
 /// When a silent agent becomes stuck or lost.

@@ -2,8 +2,8 @@
 //!
 //! A pattern is a path with `*` and `?` (within a name), `[a-z]`, `[!a]`, `{a,b}` and `**` (any number of folders). It
 //! also covers everything below its matches, unless its last name has a file ending (`*.rs`): otherwise `**/*.rs` would
-//! overlap with every file, in case a match is a folder. Names that begin with a full stop are ordinary names. Case
-//! matters. A backslash separates like a slash.
+//! overlap with every file, in case a match is a folder. A match that another pattern names as a folder is one: `a.rs` and
+//! `a.rs/b` overlap. Names that begin with a full stop are ordinary names. Case matters. A backslash separates like a slash.
 //!
 //! A pattern that exceeds a limit is widened to the folder before its first wildcard, so overlaps are never missed.
 
@@ -95,9 +95,23 @@ impl Pattern {
 
     /// True if some path matches both, or is below a match of both.
     pub fn overlaps(&self, other: &Self) -> bool {
-        let meet = |own: &[_], theirs: &[_]| meet(own, theirs, is_possible, names_meet);
+        let meet = |own: &[_], theirs: &[_]| is_at_or_above(own, theirs) || is_at_or_above(theirs, own);
         self.ways.iter().any(|own| other.ways.iter().any(|theirs| meet(own, theirs)))
     }
+}
+
+/// True if some path matches both, or is a match of `own` that `theirs` names as a folder: `a.rs` in `a.rs/b`.
+fn is_at_or_above(own: &[Option<Name>], theirs: &[Option<Name>]) -> bool {
+    let reached = reached(own, theirs, is_possible, names_meet);
+    let is_named = |name: &Option<Name>| name.as_deref().is_some_and(is_literal);
+    // Where folders repeat, an index is also reached in the midst of them.
+    let is_folder = |at: usize| reached[at] && is_named(&theirs[at - 1]) && theirs[at].is_some();
+    let is_possible = || theirs.iter().flatten().all(is_possible);
+    is_end(&reached, theirs) || (1..theirs.len()).any(is_folder) && is_possible()
+}
+
+fn is_literal(name: &[Option<Chars>]) -> bool {
+    name.iter().all(|char| matches!(char, Some(Chars::One(_))))
 }
 
 /// True if the name can match at all.
@@ -106,10 +120,10 @@ fn is_possible(name: &Name) -> bool {
 }
 
 fn names_meet(own: &Name, theirs: &Name) -> bool {
-    if own.iter().chain(theirs).all(|char| matches!(char, Some(Chars::One(_)))) {
+    if is_literal(own) && is_literal(theirs) {
         return own == theirs;
     }
-    meet(own, theirs, Chars::is_possible, Chars::meet)
+    is_end(&reached(own, theirs, Chars::is_possible, Chars::meet), theirs)
 }
 
 impl Chars {
@@ -130,10 +144,14 @@ impl Chars {
     }
 }
 
-/// True if some sequence matches both patterns, in which `None` is any number of items. It runs the product of the two
-/// automata, in `a.len() * b.len()` steps.
-fn meet<T>(a: &[Option<T>], b: &[Option<T>], is_possible: impl Fn(&T) -> bool, meets: impl Fn(&T, &T) -> bool) -> bool {
-    // By index in `b`: true if it is reached together with the current index in `a`.
+/// Of two patterns, in which `None` is any number of items: by index in `b`, true if some sequence matches all of `a` and
+/// `b` up to there. It runs the product of the two automata, in `a.len() * b.len()` steps.
+fn reached<T>(
+    a: &[Option<T>],
+    b: &[Option<T>],
+    is_possible: impl Fn(&T) -> bool,
+    meets: impl Fn(&T, &T) -> bool,
+) -> Vec<bool> {
     let mut reached = vec![false; b.len() + 1];
     reached[0] = true;
     for x in a {
@@ -154,11 +172,15 @@ fn meet<T>(a: &[Option<T>], b: &[Option<T>], is_possible: impl Fn(&T) -> bool, m
             }
         }
         if !next.contains(&true) {
-            return false;
+            return next;
         }
         reached = next;
     }
-    // The rest of `b` must be able to match nothing.
+    reached
+}
+
+/// True if the rest of `b` after an index that is reached can match nothing.
+fn is_end<T>(reached: &[bool], b: &[Option<T>]) -> bool {
     let n_repeating = b.iter().rev().take_while(|y| y.is_none()).count();
     reached[b.len() - n_repeating..].contains(&true)
 }

@@ -22,8 +22,15 @@ pub const SUBJECT_BYTES_MAX: usize = 200;
 pub const RECIPIENTS_MAX: usize = 200;
 /// The most unread messages of one agent.
 pub const UNREAD_MAX: usize = 1_000;
+/// The most of them from one agent and its subagents.
+pub const UNREAD_FROM_ONE_MAX: usize = 200;
 /// The most messages that are not yet read and acknowledged by all their recipients.
 pub const OPEN_MAX: usize = 20_000;
+/// The most of them from one agent and its subagents.
+pub const OPEN_FROM_ONE_MAX: usize = 5_000;
+/// Of each of these, how many are kept for urgent messages. Of those that count for all senders, as many again are kept for
+/// people.
+pub const KEPT: usize = 50;
 /// How long an acknowledgement may take before it is overdue.
 pub const ACK_WITHIN: Duration = Duration::from_secs(1_800);
 
@@ -222,19 +229,31 @@ impl Messages {
         check_length("the list of recipients", message.to.len(), RECIPIENTS_MAX)?;
         check_length("the subject", message.subject.len(), SUBJECT_BYTES_MAX)?;
         check_length("the body", message.body.len(), BODY_BYTES_MAX)?;
-        let unplaced = || self.unplaced.iter().flatten();
-        if self.open.len() + unplaced().count() >= OPEN_MAX {
-            let says = format!("{OPEN_MAX} messages are unread or not acknowledged (open_max)");
-            return Err(CrewError::Full(says));
-        }
-        let is_full = |agent: &&String| {
-            let n_unplaced = unplaced().filter(|open| open.unread.contains(*agent)).count();
-            self.unread.get(*agent).map_or(0, BTreeSet::len) + n_unplaced >= UNREAD_MAX
+        let is_urgent = message.importance == Importance::Urgent;
+        let (sender, kept, kept_of_own) = match &message.from {
+            Sender::Person(_) => (None, 0, 0),
+            Sender::Agent(name) if is_urgent => (Some(family(name)), KEPT, 0),
+            Sender::Agent(name) => (Some(family(name)), 2 * KEPT, KEPT),
         };
-        match message.to.iter().find(is_full) {
-            Some(agent) => Err(CrewError::Full(format!("{agent} has {UNREAD_MAX} unread messages (unread_max)"))),
-            None => Ok(()),
+        let is_own = |open: &&OpenMessage| matches!(&open.from, Sender::Agent(name) if Some(family(name)) == sender);
+        let check = |open: &[&OpenMessage], all_max: usize, own_max: usize, where_: &str, limit: &str| {
+            if open.len() >= all_max - kept {
+                return Err(CrewError::Full(format!("{where_} {} messages that are open ({limit}_max)", open.len())));
+            }
+            let n_own = open.iter().copied().filter(is_own).count();
+            let Some(sender) = sender.filter(|_| n_own >= own_max - kept_of_own) else { return Ok(()) };
+            let says = format!("{where_} {n_own} messages of {sender} that are open ({limit}_from_one_max)");
+            Err(CrewError::Full(format!("{says}: wait until some are read")))
+        };
+        let open: Vec<_> = self.open.values().chain(self.unplaced.iter().flatten()).collect();
+        check(&open, OPEN_MAX, OPEN_FROM_ONE_MAX, "there are", "open")?;
+        for agent in &message.to {
+            let placed = self.unread(agent).filter_map(|message| self.open.get(&message));
+            let unplaced = self.unplaced.iter().flatten().filter(|open| open.unread.contains(agent));
+            let unread: Vec<_> = placed.chain(unplaced).collect();
+            check(&unread, UNREAD_MAX, UNREAD_FROM_ONE_MAX, &format!("{agent} has"), "unread")?;
         }
+        Ok(())
     }
 
     /// A message that everyone has read and acknowledged is no longer open.
@@ -302,6 +321,11 @@ impl Handler for Messages {
         }
         self.open.insert(position, open);
     }
+}
+
+/// The agent that an agent and its siblings stem from.
+fn family(agent: &str) -> &str {
+    agent.split('/').next().unwrap_or(agent)
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The recipient that means all agents. No agent can have this name.
+/// The recipient that means all agents.
 pub const EVERYONE: &str = "everyone";
+/// Names that no agent can have, in any case of letters: a reader would take them for the person, or for this program.
+pub const RESERVED: [&str; 8] = [EVERYONE, "admin", "crewlog", "human", "operator", "person", "root", "user"];
 /// The longest name, in bytes, including its parents'.
 pub const NAME_BYTES_MAX: usize = 100;
 /// How deep subagents may be nested.
@@ -26,7 +28,7 @@ pub fn is_name(name: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
         (1..=32).contains(&part.len()) && part.chars().all(is_plain) && !part.starts_with(['.', '-'])
     };
-    name != EVERYONE
+    !RESERVED.iter().any(|reserved| name.eq_ignore_ascii_case(reserved))
         && name.len() <= NAME_BYTES_MAX
         && name.split('/').count() <= DEPTH_MAX
         && name.split('/').all(is_part)

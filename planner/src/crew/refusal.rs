@@ -30,6 +30,8 @@ pub enum CrewError {
     Unknown(String),
     #[error("{0} has left: join again")]
     Left(String),
+    #[error("{0} is the name of a session that is alive: choose another name, or give none")]
+    Taken(String),
     #[error("{0} was taken over by a newer session: join under another name")]
     Superseded(String),
 }

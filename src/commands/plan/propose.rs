@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use crewlog_executors::agents::record_failure;
+use crewlog_executors::caller::request;
 use crewlog_executors::model::text_aggregate;
-use crewlog_mq::Cause;
 use crewlog_planner::agents::AgentPlan;
 use crewlog_planner::event::Command;
 use crewlog_planner::plan::Proposal;
@@ -44,7 +44,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
             let (store, _) = session.place.open_or_make().await?;
             // It may quote the text, so it is sealed as one that was asked about.
             let tags = session.tags_of_new(&text_aggregate(&text))?;
-            record_failure(&store, agent, &error, tags, &Cause::request()).await?;
+            record_failure(&store, agent, &error, tags, &request()).await?;
             let schema = session.command(&format!("plan schema --agent {agent}"));
             return Err(Failure::new(Code::Parse, error.to_string()).hint(schema));
         }

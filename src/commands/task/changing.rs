@@ -16,9 +16,9 @@ use crate::ui::terminal::say;
 use crate::ui::text::{one_line, visible};
 
 /// Lets only a person change a question.
-pub fn check_person(session: &Session, task: &Task) -> Result<(), Failure> {
+pub async fn check_person(session: &Session, task: &Task) -> Result<(), Failure> {
     let is_question = task.plan.kind == NodeKind::Clarification;
-    if is_question { session.person_only("skip or change a question") } else { Ok(()) }
+    if is_question { session.person_only("skip or change a question").await } else { Ok(()) }
 }
 
 /// Changes a plan, and prints what changed; `verb` is for tasks that were there before.

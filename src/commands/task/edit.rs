@@ -41,7 +41,7 @@ pub struct EditTask {
 pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTask) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;
     let found = target.task(session, &task.name)?;
-    check_person(session, found)?;
+    check_person(session, found).await?;
     let edits = settings::edits(changes.into_iter().map(|change| change.value).collect());
     let is_reworded = edits.iter().any(|edit| matches!(edit, Edit::Description(_)))
         && !edits.iter().any(|edit| matches!(edit, Edit::Command(_)));

@@ -31,10 +31,10 @@ pub struct Move {
 pub async fn reorder(session: &Session, Move { task, after, reason }: Move) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &task.plan).await?;
     let task = target.task(session, &task.name)?;
-    check_person(session, task)?;
+    check_person(session, task).await?;
     // Without its order it would not wait for the answer any more.
     if target.state().waits_for_question(task.plan.id) {
-        session.person_only("skip or change a question")?;
+        session.person_only("skip or change a question").await?;
     }
     let amendments = vec![Amendment::Reorder { task: task.plan.id, after: target.ids(session, &after)? }];
     give(session, target, Command::Amend { amendments, reason }, "moved").await

@@ -34,7 +34,7 @@ pub async fn skip(session: &Session, Skip { tasks, reason }: Skip) -> Result<Cod
             return Err(Failure::user("these are tasks of several plans").hint("skip the tasks of one plan at a time"));
         }
         let task = target.task(session, name)?;
-        check_person(session, task)?;
+        check_person(session, task).await?;
         amendments.push(Amendment::Skip { task: task.plan.id, keeps_order: true });
     }
     give(session, target, Command::Amend { amendments, reason }, "changed").await

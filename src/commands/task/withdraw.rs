@@ -25,7 +25,7 @@ pub struct Withdraw {
 }
 
 pub async fn withdraw(session: &Session, Withdraw { question, reason }: Withdraw) -> Result<Code, Failure> {
-    session.person_only("withdraw questions")?;
+    session.person_only("withdraw questions").await?;
     let target = Target::find(session, &question.plan, Choice::Changed).await?;
     let question = find_question(&target, session, Some(&question.name))?;
     let command = Command::Withdraw { question, reason };

@@ -11,7 +11,7 @@ const HOSTS: [Host; 4] = [Host::Claude, Host::Codex, Host::Gemini, Host::Opencod
 fn moments() -> [Moment; 7] {
     let edits = Edits::default;
     let stop = Moment::Stop { is_repeated: false };
-    let start = Moment::Start { is_compaction: false };
+    let start = Moment::Start;
     [start, Moment::Prompt, Moment::Before(edits()), Moment::After(edits()), stop, Moment::End, Moment::Other]
 }
 

@@ -55,7 +55,7 @@ fn changes(call: &Call) -> String {
 
 #[test]
 fn each_host_and_moment_is_recognised_by_its_fields() {
-    let started = || Moment::Start { is_compaction: false };
+    let started = || Moment::Start;
     let stop = || Moment::Stop { is_repeated: false };
     let after = || Moment::After(Edits::default());
     let source = json!({ "source": "startup" });
@@ -73,7 +73,7 @@ fn each_host_and_moment_is_recognised_by_its_fields() {
     let tool = json!({ "tool_name": "Read", "tool_input": {} });
     let cases = [
         (with(claude("SessionStart"), &source), Host::Claude, started()),
-        (with(claude("SessionStart"), &compact), Host::Claude, Moment::Start { is_compaction: true }),
+        (with(claude("SessionStart"), &compact), Host::Claude, Moment::Start),
         // Claude Code names its model here, as Codex does.
         (with(claude("SessionStart"), &json!({ "source": "startup", "model": "m" })), Host::Claude, started()),
         (claude("SessionStart"), Host::Claude, started()),
@@ -135,8 +135,8 @@ fn each_tool_changes_what_its_arguments_say() {
         (claude, "mcp__other__write", json!({ "file_path": "a" }), ""),
         (codex, "apply_patch", json!({ "command": patch }), "a.txt, b.txt"),
         (codex, "Bash", json!({ "command": "sed -i s/base/x/ a.txt" }), "a.txt"),
-        // Codex takes this patch out of the command: it arrives as a call of `apply_patch`.
-        (codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") }), ""),
+        // Codex takes this patch out of the command: it arrives as a call of `apply_patch`, or as it is.
+        (codex, "Bash", json!({ "command": format!("apply_patch <<'EOF'\n{patch}\nEOF") }), "a.txt, b.txt"),
         (codex, "exec_command", json!({ "cmd": "rm a", "workdir": "sub" }), "sub/a"),
         (codex, "mcp__crewlog__claim_task", json!({}), ""),
         (

@@ -9,22 +9,19 @@ use std::time::SystemTime;
 
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
+use crewlog_executors::caller::{By, account};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::problem::Problem;
 pub use crate::cli::programs::Scope;
-use crate::commands::serve::Tokens;
-use crate::context::{Session, person};
-use crate::ui::failure::{Code, Failure, Why};
-use crate::ui::text::{now, rfc3339, sha256};
+use crate::context::Session;
+use crate::ui::failure::{Failure, Why};
+use crate::ui::text::sha256;
 
 /// The characters of a token.
 const TOKEN_CHARS: usize = 32;
-/// The most tokens, and the longest name of a token.
-const TOKENS_MAX: usize = 1_000;
-const TOKEN_NAME_CHARS_MAX: usize = 64;
 
 /// The author of a request, which the guard puts into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,8 +56,16 @@ impl Caller {
     /// Its name, as events name a person.
     pub fn name(&self) -> String {
         match self {
-            Self::Agent | Self::Person => person(),
+            Self::Agent | Self::Person => account(),
             Self::Token { name, .. } => name.clone(),
+        }
+    }
+
+    /// The caller as the author of its orders.
+    pub fn by(&self, session: &Session) -> By {
+        match self {
+            Self::Agent | Self::Person => session.by("page", None),
+            Self::Token { name, .. } => session.by("api", Some(name.clone())),
         }
     }
 }
@@ -68,11 +73,11 @@ impl Caller {
 /// A program's token. Its text is shown once; only a digest is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Token {
-    name: String,
-    sha256: String,
-    scopes: Vec<Scope>,
-    created_at: String,
+pub struct Token {
+    pub name: String,
+    pub sha256: String,
+    pub scopes: Vec<Scope>,
+    pub created_at: String,
 }
 
 /// The credentials of a server.
@@ -165,11 +170,11 @@ fn write_private(file: &Path, text: &str, replaces: bool) -> Result<bool, Failur
 }
 
 /// 122 random bits.
-fn random() -> String {
+pub fn random() -> String {
     Uuid::new_v4().simple().to_string()
 }
 
-fn read(file: &Path) -> Result<Vec<Token>, Failure> {
+pub fn read(file: &Path) -> Result<Vec<Token>, Failure> {
     let cannot = |error: String| {
         let failure = Failure::user(format!("{} cannot be read: {error}", file.display()));
         let hint = "if it is damaged, remove it and make the tokens again: `crewlog serve tokens add NAME`";
@@ -183,7 +188,7 @@ fn read(file: &Path) -> Result<Vec<Token>, Failure> {
 }
 
 /// Changes the tokens, one process at a time.
-fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failure>) -> Result<(), Failure> {
+pub fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failure>) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::user(format!("{} cannot be locked: {error}", file.display()));
     if let Some(folder) = file.parent() {
         // For a log on a server nothing else may have made it.
@@ -195,64 +200,4 @@ fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Failur
     let mut tokens = read(file)?;
     change(&mut tokens)?;
     write_private(file, &serde_json::to_string_pretty(&tokens)?, true).map(drop)
-}
-
-/// `tokens`.
-pub async fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
-    // Tokens of a log that is not there would be lost, or become those of another.
-    session.place.open().await?;
-    let file = session.place.beside("tokens");
-    match command {
-        None => list(session, &file),
-        Some(Tokens::Add { name, scope }) => add(session, &file, &name, scope),
-        Some(Tokens::Revoke { name }) => revoke(session, &file, &name),
-    }
-}
-
-/// Lists them, without their texts.
-fn list(session: &Session, file: &Path) -> Result<Code, Failure> {
-    let tokens = read(file)?;
-    let json = |token: &Token| serde_json::json!({ "name": token.name, "scopes": token.scopes, "created_at": token.created_at });
-    session.print_list("tokens", serde_json::json!({}), &tokens, json, |to, token| {
-        let scopes: Vec<&str> = token.scopes.iter().map(Into::into).collect();
-        writeln!(to, "{:<24}  {:<28}  {}", token.name, scopes.join(","), token.created_at)
-    })
-}
-
-/// Creates a token and shows it, once.
-fn add(session: &Session, file: &Path, name: &str, mut scopes: Vec<Scope>) -> Result<Code, Failure> {
-    session.person_only("make tokens")?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if name.is_empty() || name.len() > TOKEN_NAME_CHARS_MAX || !name.chars().all(is_name) {
-        let form = format!("use 1 to {TOKEN_NAME_CHARS_MAX} letters, digits, dashes, dots and underscores");
-        return Err(Failure::user(format!("invalid token name {name:?}: {form}")));
-    }
-    scopes.sort_unstable();
-    scopes.dedup();
-    let token = random();
-    change(file, |tokens| {
-        if tokens.iter().any(|token| token.name == name) {
-            return Err(Failure::new(Code::Conflict, format!("there is a token {name} already"))
-                .hint(session.command(&format!("serve tokens revoke {name}"))));
-        }
-        if tokens.len() >= TOKENS_MAX {
-            return Err(Failure::new(Code::Conflict, format!("there are {TOKENS_MAX} tokens, the most")));
-        }
-        let created_at = rfc3339(now());
-        tokens.push(Token { name: name.to_owned(), sha256: sha256(&token), scopes: scopes.clone(), created_at });
-        Ok(())
-    })?;
-    let json = serde_json::json!({ "name": name, "token": token, "scopes": scopes });
-    session.print_done(&format!("{token}\n(shown once; send it as Authorization: Bearer TOKEN)"), &json)
-}
-
-fn revoke(session: &Session, file: &Path, name: &str) -> Result<Code, Failure> {
-    session.person_only("revoke tokens")?;
-    change(file, |tokens| {
-        let n_before = tokens.len();
-        tokens.retain(|token| token.name != name);
-        let missing = || Failure::new(Code::Nothing, format!("there is no token {name:?}"));
-        if tokens.len() < n_before { Ok(()) } else { Err(missing().hint(session.command("serve tokens"))) }
-    })?;
-    session.print_done(&format!("{name} is revoked"), &serde_json::json!({ "revoked": name }))
 }

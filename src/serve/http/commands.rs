@@ -6,6 +6,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::{Extension, Json};
+use crewlog_executors::caller::ordered;
 use serde_json::{Map, Value, json};
 
 use super::access::{Caller, Scope};
@@ -46,13 +47,14 @@ pub async fn perform(api: &Api, caller: &Caller, name: &str, mut fields: Map<Str
     }
     fields.insert("action".to_owned(), name.into());
     let action: Action = serde_json::from_value(fields.into()).map_err(|error| Problem::invalid(error.to_string()))?;
-    let mut session = api.session.of_remote(api.crew.clone(), caller.name(), caller.has(Scope::Operator));
+    let by = caller.by(&api.session);
+    let mut session = api.session.of_remote(api.crew.clone(), by.clone(), caller.has(Scope::Operator));
     session.yes = yes;
     // A caller that disconnects must not leave a command half done.
-    let executing = tokio::spawn(async move {
+    let executing = tokio::spawn(ordered(by, async move {
         let ended = action.execute(&session).await;
         (ended, session.reply())
-    });
+    }));
     let (ended, mut reply) = executing.await.map_err(|_| Problem::bug(name))?;
     match ended {
         Ok(_) => {

@@ -163,10 +163,11 @@ fn print(session: &Session, address: SocketAddr, base: &str, credentials: &Crede
     let Credentials { agent, person, .. } = credentials;
     let token_file = session.place.agent_token_file().display().to_string();
     let (mcp, person) = (format!("{base}{MCP}"), format!("{base}/?token={person}"));
-    let text = format!(
-        "Page:    {person} (good for one use)\nAgents:  {mcp}\n         Authorization: Bearer {agent} (also in {token_file})"
-    );
-    let json = json!({ "mcp": mcp, "agent_token": agent, "agent_token_file": token_file, "person": person, "listen": address });
+    // Other outputs are kept, as by a journal.
+    let agent = if session.terminal.shows_results { agent } else { "TOKEN" };
+    let shown = format!("Bearer {agent} (the token is in {token_file})");
+    let text = format!("Page:    {person} (good for one use)\nAgents:  {mcp}\n         Authorization: {shown}");
+    let json = json!({ "mcp": mcp, "agent_token_file": token_file, "person": person, "listen": address });
     session.print_begun(&text, &json)?;
     Ok(person)
 }

@@ -99,7 +99,7 @@ impl Api {
         print: impl AsyncFnOnce(&Session) -> Result<Code, Failure>,
     ) -> Answer<Value> {
         caller.check(Scope::Read)?;
-        let session = self.session.of_remote(self.crew.clone(), caller.name(), false);
+        let session = self.session.of_remote(self.crew.clone(), caller.by(&self.session), false);
         print(&session).await?;
         Ok(View(session.reply().result, false))
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crewlog_executors::crew::process::parent_session;
+use crewlog_executors::crew::process::{ancestors, parent_session};
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{LeaveOutcome, Profile};
+use crewlog_planner::crew::agents::{LeaveOutcome, Profile, Wish};
 use crewlog_planner::crew::target::{Target, TargetError};
 use rmcp::RoleServer;
 use rmcp::service::RequestContext;
@@ -18,6 +18,7 @@ use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
 use crate::context::agent_id;
+use crate::ui::text::sha256;
 
 /// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
@@ -88,6 +89,9 @@ impl Members {
             crew.present(&member.caller).await?;
             return Ok(member);
         }
+        if let Some(member) = self.resumed(crew, handle.as_deref()).await? {
+            return Ok(member);
+        }
         let next = "call join, and pass the agent that it returns in each call";
         let unknown = Refused::new("unknown_agent", "the argument agent is missing, or no agent has it here", next);
         let Some(own) = &self.own else { return Err(unknown) };
@@ -104,7 +108,7 @@ impl Members {
             }
         }
         let nothing = Args::check(JOIN, None)?;
-        let (member, _) = self.enter(crew, &nothing, None, name, client).await?;
+        let (member, _) = self.enter(crew, &nothing, None, None, name, client).await?;
         Ok(own.insert(member).clone())
     }
 
@@ -121,7 +125,7 @@ impl Members {
         };
         if let Some(own) = self.own.as_ref().filter(|_| parent.is_none()) {
             let mut own = own.lock().await;
-            let (member, joined) = self.enter(crew, args, None, None, client).await?;
+            let (member, joined) = self.enter(crew, args, None, None, None, client).await?;
             let name = member.caller.agent.clone();
             // One process is one agent.
             if let Some(earlier) = own.replace(member.clone()).filter(|earlier| earlier.caller.agent != name) {
@@ -129,14 +133,34 @@ impl Members {
             }
             return Ok((member, joined, name));
         }
-        let (member, joined) = self.enter(crew, args, parent, None, client).await?;
-        let (handle, mut handles) = (random(), self.handles());
+        let handle = random();
+        let (member, joined) = self.enter(crew, args, parent, Some(session_of(&handle)), None, client).await?;
+        self.keep(handle.clone(), member.clone());
+        Ok((member, joined, handle))
+    }
+
+    /// The agent of a handle that an earlier server gave out.
+    async fn resumed(&self, crew: &Crew, handle: Option<&str>) -> Result<Option<Arc<Member>>, Refused> {
+        let Some(handle) = handle else { return Ok(None) };
+        let agents = crew.agents().await?;
+        let Some(name) = agents.joined_as(&session_of(handle), None).map(str::to_owned) else { return Ok(None) };
+        drop(agents);
+        let caller = crew.caller(&name).await?;
+        let root = caller.worktree.split_once(':').map(|(_, root)| Path::new(root));
+        let worktree = root.and_then(|root| self.worktree.of_repository(root)).unwrap_or_else(|| self.worktree.clone());
+        crew.present(&caller).await?;
+        let member = Arc::new(Member { caller, worktree });
+        self.keep(handle.to_owned(), member.clone());
+        Ok(Some(member))
+    }
+
+    fn keep(&self, handle: String, member: Arc<Member>) {
+        let mut handles = self.handles();
         if handles.len() >= HANDLES_MAX {
             let oldest = handles.iter().min_by_key(|(_, member)| member.caller.epoch).map(|(handle, _)| handle.clone());
             oldest.map(|oldest| handles.remove(&oldest));
         }
-        handles.insert(handle.clone(), member.clone());
-        Ok((member, joined, handle))
+        handles.insert(handle, member);
     }
 
     /// The name of a parent. A subagent may use its parent's leases, so it must know the result of the parent's `join`.
@@ -157,6 +181,7 @@ impl Members {
         crew: &Crew,
         args: &Args,
         parent: Option<String>,
+        of_handle: Option<String>,
         earlier_name: Option<String>,
         client: &Client,
     ) -> Result<(Arc<Member>, Joined), Refused> {
@@ -166,13 +191,12 @@ impl Members {
             worktree = worktree.of_repository(&self.folder.join(&path)).ok_or_else(elsewhere)?;
         }
         let is_own = self.own.is_some() && parent.is_none();
-        let session = if is_own { own_session(client) } else { None };
-        let session = session.unwrap_or_else(|| format!("mcp:{}", random()));
+        let session = of_handle.or_else(|| own_session(client)).unwrap_or_else(|| session_of(&random()));
         let asked: Option<String> = args.get("name");
         if let Some(held) = crew.agents().await?.joined_as(&session, None)
             && asked.as_ref().is_some_and(|asked| asked != held)
         {
-            let next = "go on under that name, or call leave and then join with the other name";
+            let next = "go on under that name";
             return Err(Refused::new("named", format!("your session is {held} already"), next));
         }
         let program = args.get::<Option<String>>("program").or_else(|| client.program.clone());
@@ -185,10 +209,12 @@ impl Members {
             worktree: worktree.name.clone(),
             // Over HTTP the agent's process is unknown.
             process: self.own.is_some().then(|| crew.process(&program)),
+            program_process: self.own.is_some().then(|| ancestors().into_iter().next()).flatten(),
             program,
         };
-        let name = asked.or(earlier_name).or_else(|| agent_id().filter(|_| is_own));
-        let joined = crew.join(Join { name, parent, session, profile }).await?;
+        let given = agent_id().filter(|_| is_own);
+        let wish = Wish { name: asked.or(earlier_name), given, parent, over: None };
+        let joined = crew.join(Join { wish, session, profile }).await?;
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
     }
 
@@ -223,6 +249,11 @@ fn own_session(client: &Client) -> Option<String> {
     let is_claude = client.program.as_deref() == Some("claude-code");
     let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
     variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
+}
+
+/// The session of a handle, which no reader of the log can turn back into the handle.
+fn session_of(handle: &str) -> String {
+    format!("mcp:{}", &sha256(handle)[..32])
 }
 
 /// 122 random bits.

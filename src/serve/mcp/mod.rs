@@ -15,12 +15,13 @@ mod tools;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::ServiceExt;
+use rmcp::model::{Implementation, ServerCapabilities, ServerConfig};
 use rmcp::service::ServerInitializeError;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use rmcp::{ServerHandler, ServiceExt};
 use rustix::process::{Pid, getppid};
 use tokio::time::interval;
 
@@ -40,6 +41,9 @@ const PARENT_CHECK_EVERY: Duration = Duration::from_secs(1);
 
 /// Serves one agent over standard input and output, until its program closes them or is gone. Standard output carries the protocol only.
 pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
+    if session.place.is_unused() {
+        return without_a_log().await;
+    }
     let parent = getppid();
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
@@ -64,6 +68,28 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     server.members.leave(&crew).await;
     hosting.stop().await;
     ended.map(|()| Code::Done)
+}
+
+/// Answers that there is no log, and makes none: a server may be configured for every folder of a user.
+async fn without_a_log() -> Result<Code, Failure> {
+    let (stdin, stdout) = stdio();
+    let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
+    // A program that goes away needs no answer.
+    if let Ok(running) = NoLog.serve(transport).await {
+        let _ = running.waiting().await;
+    }
+    Ok(Code::Done)
+}
+
+/// A server without tools.
+struct NoLog;
+
+impl ServerHandler for NoLog {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::default())
+            .with_server_info(Implementation::new("crewlog", env!("CARGO_PKG_VERSION")))
+            .with_instructions("There is no log here, so nobody coordinates. A person makes one with `crewlog init`.")
+    }
 }
 
 /// Resolves once the parent process is gone. A killed agent program leaves streams open that another process holds.

@@ -72,6 +72,7 @@ impl From<Refusal> for Refused {
             Refusal::Crew(CrewError::Superseded(_)) => {
                 ("superseded", "stop editing: another session has your name. Call join with another name")
             }
+            Refusal::Crew(CrewError::Taken(_)) => ("name_taken", "join with another name, or with none"),
             Refusal::Crew(CrewError::Left(_) | CrewError::Unknown(_)) => ("not_joined", "call join"),
             Refusal::Task(TaskError::Held { executor, .. }) => {
                 message = format!("{} has the task", executor.name);

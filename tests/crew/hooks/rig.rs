@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crewlog_executors::crew::{Crew, Join, Joined};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
-use crewlog_planner::crew::agents::Profile;
+use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::leases::Request;
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
@@ -153,7 +153,9 @@ impl Rig {
 
 /// Joins like an agent over HTTP, where a server and hooks have no common session.
 pub async fn join(crew: &Crew, agent: &str, worktree: &str) -> Joined {
-    join_as(crew, agent, format!("mcp:{agent}"), worktree).await
+    let present =
+        crew.agents().await.unwrap().iter().find(|(name, _)| *name == agent).map(|(_, known)| known.session.clone());
+    join_as(crew, agent, present.unwrap_or(format!("mcp:{agent}")), worktree).await
 }
 
 /// A session joins under a name.
@@ -169,11 +171,12 @@ pub fn profile(worktree: &str) -> Profile {
         focus: Vec::new(),
         worktree: worktree.to_owned(),
         process: None,
+        program_process: None,
     }
 }
 
 pub async fn join_with(crew: &Crew, agent: &str, session: String, profile: Profile) -> Joined {
-    let join = Join { name: Some(agent.to_owned()), parent: None, session, profile };
+    let join = Join { wish: Wish::of(agent), session, profile };
     crew.join(join).await.unwrap()
 }
 

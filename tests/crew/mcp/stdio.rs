@@ -1,7 +1,6 @@
 //! Over standard input and output.
 
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -87,7 +86,7 @@ fn check_flat(schema: &Value, is_input: bool) {
 #[test]
 fn instructions_fit_and_first_sentence_says_when() {
     let scene = Scene::with_repository();
-    let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+    let mut client = Client::of(&scene);
     let answer = client.initialize("2025-11-25", "opencode");
     let instructions = answer["instructions"].as_str().unwrap();
     assert!(instructions.len() <= 1_024, "{}", instructions.len());
@@ -158,8 +157,9 @@ fn two_agents_share_files_messages_tasks_and_answers() {
 }
 
 #[test]
-fn one_session_is_one_agent_and_a_new_one_supersedes() {
+fn one_session_is_one_agent_and_no_other_gets_its_name() {
     let scene = Scene::with_repository();
+    scene.run(&["init", "--no-hosts"]).expect(0);
     let mut first = Client::start(scene.crewlog(&["mcp"]).env("AGENT_ID", "ada"));
     first.initialize("2025-06-18", "codex-mcp-client");
     first.meta = json!({ "x-codex-turn-metadata": { "session_id": "one" } });
@@ -168,23 +168,28 @@ fn one_session_is_one_agent_and_a_new_one_supersedes() {
     same.meta = first.meta.clone();
     assert_has(&same.call("join", json!({})), &json!({ "resumed": true }));
     assert_has(&first.call("report", json!({ "state": "working" })), &json!({ "status": "ok" }));
-    let mut other = Client::named(&scene, "ada");
+    // A program of its own: a new session of the same program keeps its name.
+    let mut other = Client::of_another_program(&scene, "ada");
     other.meta = json!({ "x-codex-turn-metadata": { "session_id": "two" } });
-    assert_has(&other.call("join", json!({})), &json!({ "resumed": false }));
-    let refused = first.call("reserve_paths", json!({ "paths": ["b"] }));
-    assert_has(&refused, &json!({ "status": "denied", "code": "superseded", "retryable": false }));
+    assert_has(&other.call("join", json!({})), &json!({ "agent": "ada-2", "resumed": false }));
+    let mut asks = Client::of_another_program(&scene, "other");
+    asks.meta = json!({ "x-codex-turn-metadata": { "session_id": "three" } });
+    let refused = asks.call("join", json!({ "name": "ada" }));
+    assert_has(&refused, &json!({ "status": "denied", "code": "name_taken", "retryable": false }));
+    assert_has(&first.call("reserve_paths", json!({ "paths": ["b"] })), &json!({ "status": "granted" }));
     let joined = scene.events_of_type("AgentJoined");
     assert_eq!(
         joined.iter().map(|event| event["profile"]["program"].as_str().unwrap()).collect::<Vec<_>>(),
         ["codex", "claude-code"]
     );
+    assert_eq!(joined.iter().map(|event| &event["agent"]).collect::<Vec<_>>(), ["ada", "ada-2"]);
 }
 
 #[test]
 fn without_a_name_the_program_names_the_agent() {
     for (program, name) in [("gemini-cli-mcp-client", "geminicli-1"), ("opencode", "opencode-1")] {
         let scene = Scene::with_repository();
-        let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+        let mut client = Client::of(&scene);
         client.initialize("2025-06-18", program);
         assert_eq!(client.call("get_status", json!({}))["you"], name);
     }
@@ -193,8 +198,7 @@ fn without_a_name_the_program_names_the_agent() {
 #[test]
 fn restarted_server_goes_on_as_the_same_agent() {
     let scene = Scene::with_repository();
-    let (mut first, mut second) =
-        (Client::start(&mut scene.crewlog(&["mcp"])), Client::start(&mut scene.crewlog(&["mcp"])));
+    let (mut first, mut second) = (Client::of(&scene), Client::of(&scene));
     first.initialize("2025-06-18", "claude-code");
     first.call("reserve_paths", json!({ "paths": ["a"] }));
     second.initialize("2025-06-18", "claude-code");
@@ -227,6 +231,7 @@ fn paths_begin_at_the_root_and_each_name_of_a_file_is_that_file() {
     let folder = scene.folder().join("dir");
     std::fs::create_dir(&folder).unwrap();
     std::os::unix::fs::symlink("dir", scene.folder().join("ln")).unwrap();
+    scene.run(&["init", "--no-hosts"]).expect(0);
     let mut below = Client::start(scene.crewlog(&["mcp"]).env("AGENT_ID", "ada").current_dir(&folder));
     below.initialize("2025-06-18", "claude-code");
     let mut bob = Client::named(&scene, "bob");
@@ -346,12 +351,12 @@ fn results_stay_small_with_a_thousand_leases() {
 fn answers_the_revision_that_was_asked_for() {
     let scene = Scene::with_repository();
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
-        let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+        let mut client = Client::of(&scene);
         assert_eq!(client.initialize(revision, "claude-code")["protocolVersion"], revision);
         client.call("get_status", json!({}));
     }
     let scene = Scene::with_repository();
-    let mut client = Client::start(&mut scene.crewlog(&["mcp"]));
+    let mut client = Client::of(&scene);
     client.meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "codex-mcp-client", "version": "1" },
@@ -439,20 +444,7 @@ fn killed_server_frees_its_files_and_its_task() {
 #[test]
 fn server_ends_with_its_program_though_its_input_is_open() {
     let scene = Scene::with_repository();
-    let server = scene.crewlog(&["mcp"]);
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "\"$0\" mcp; true"]).arg(server.get_program()).current_dir(scene.folder());
-    shell
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .env("HOME", scene.around().join("home"))
-        .env("AGENT_ID", "ada");
-    // With this mark, ./test finds processes that were left running.
-    if let Some(run) = std::env::var_os("CREWLOG_TEST_RUN") {
-        shell.env("CREWLOG_TEST_RUN", run);
-    }
-    let mut agent = Client::start(&mut shell);
-    agent.initialize("2025-06-18", "claude-code");
+    let mut agent = Client::of_another_program(&scene, "ada");
     agent.call("reserve_paths", json!({ "paths": ["x.rs"] }));
     agent.server.kill().unwrap();
     assert_eq!(agent.lines.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));

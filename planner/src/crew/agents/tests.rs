@@ -14,6 +14,7 @@ fn profile(program: &str) -> Profile {
         focus: Vec::new(),
         worktree: "w1".into(),
         process: None,
+        program_process: None,
     }
 }
 
@@ -21,7 +22,7 @@ fn process() -> Executor {
     Executor { name: "p".into(), host: "h".into(), worker: "w".into() }
 }
 
-/// `join NAME SESSION`, `join - SESSION` for any name, `sub NAME PARENT SESSION`; `see`, `bury`, `leave` NAME; `say NAME TEXT`;
+/// `join NAME SESSION`, `join - SESSION` for any name, `give NAME SESSION`, `over NAME SESSION ENDED`, `sub NAME PARENT SESSION`; `see`, `bury`, `leave` NAME; `say NAME TEXT`;
 /// `fire`.
 fn command(minute: i64, what: &str) -> AgentCommand {
     let now = at(minute);
@@ -30,13 +31,21 @@ fn command(minute: i64, what: &str) -> AgentCommand {
     let agent = words.get(1).map_or_else(String::new, |name| (*name).to_owned());
     match words[0] {
         "join" => {
-            let (name, session) = (name(1), words[2].to_owned());
+            let (wish, session) = (Wish { name: name(1), ..Wish::default() }, words[2].to_owned());
             let profile = Profile { process: Some(process()), ..profile("Claude Code") };
-            AgentCommand::Join { name, parent: None, session, profile, now }
+            AgentCommand::Join { wish, session, profile: profile.into(), now }
+        }
+        "give" => {
+            let wish = Wish { given: name(1), ..Wish::default() };
+            AgentCommand::Join { wish, session: words[2].to_owned(), profile: profile("Claude Code").into(), now }
+        }
+        "over" => {
+            let wish = Wish { over: name(3), ..Wish::of(words[1]) };
+            AgentCommand::Join { wish, session: words[2].to_owned(), profile: profile("Claude Code").into(), now }
         }
         "sub" => {
-            let (name, parent, session) = (name(1), name(2), words[3].to_owned());
-            AgentCommand::Join { name, parent, session, profile: profile("Claude Code"), now }
+            let (wish, session) = (Wish { name: name(1), parent: name(2), ..Wish::default() }, words[3].to_owned());
+            AgentCommand::Join { wish, session, profile: profile("Claude Code").into(), now }
         }
         "see" => AgentCommand::See { agent, now },
         "bury" => AgentCommand::Bury { agent, process: process(), now },
@@ -94,14 +103,24 @@ fn one_identity_is_resumed_or_superseded_and_never_doubled() {
         (0, "join ada s3", "ada joined as 3"),
         (0, "join ada s3", ""),
         (0, "join bob s3", ""),
-        (1, "join ada s4", "ada joined as 4, superseding"),
+        (1, "join ada s4", "ada is the name of a session that is alive: choose another name, or give none"),
+        (1, "over ada s4 s2", "ada is the name of a session that is alive: choose another name, or give none"),
+        (1, "give ada s4", "ada-2 joined as 4"),
+        (1, "give ada s4", ""),
+        (1, "give ada s5", "ada-3 joined as 5"),
+        (1, "give ada s3", "ada Seen"),
+        (1, "over ada s6 s3", "ada joined as 6, superseding"),
         (1, "leave claudecode-1", "claudecode-1 Left"),
-        (1, "join - s5", "claudecode-1 joined as 5"),
+        (1, "join - s7", "claudecode-1 joined as 7"),
+        (1, "leave ada-2", "ada-2 Left"),
+        (1, "give ada s8", "ada-2 joined as 8"),
         (1, "see claudecode-9", "there is no agent claudecode-9: join first"),
+        (31, "fire", "due 30, ada Stuck, ada-2 Stuck, ada-3 Stuck, claudecode-1 Stuck, claudecode-2 Stuck"),
+        (31, "give ada s9", "ada joined as 9, superseding"),
     ]);
     assert_eq!(agents.check("ada", 3), Err(CrewError::Superseded("ada".into())));
-    assert!(agents.check("ada", 4).is_ok());
-    assert_eq!(agents.iter().count(), 3);
+    assert!(agents.check("ada", 9).is_ok());
+    assert_eq!(agents.iter().count(), 5);
 }
 
 #[test]
@@ -113,6 +132,13 @@ fn a_subagent_has_a_name_below_its_parents() {
         (0, "sub ada/explorer ada s1y", ""),
         (0, "sub x bob s1z", "there is no agent bob: join first"),
         (0, "sub a/b/c ada s1z", "ada/a/b/c joined as 4"),
+        (0, "join ada/spy s2", "\"ada/spy\" is the name of a subagent: only ada can start it, which `parent` proves"),
+        (0, "give ada/spy s2", "\"ada/spy\" is the name of a subagent: only ada can start it, which `parent` proves"),
+        (
+            0,
+            "give ada/explorer s2",
+            "\"ada/explorer\" is the name of a subagent: only ada can start it, which `parent` proves",
+        ),
     ]);
     assert_eq!(agents.joined_as("s1y", None), Some("ada/explorer"));
     for (agent, parent, expected) in
@@ -147,6 +173,22 @@ fn a_session_is_known_by_its_names_and_a_family_leaves_from_below() {
     assert_eq!(below("ada"), ["ada/x/y", "ada/x", "ada"]);
     assert_eq!(below("ada/x"), ["ada/x/y", "ada/x"]);
     assert_eq!(below("ada/z"), [""; 0]);
+}
+
+#[test]
+fn a_family_has_a_limit_that_leaves_room_for_others() {
+    let mut agents = Agents::default();
+    let mut join = |wish: Wish, n: usize| {
+        let session = format!("s{n}");
+        agents.process(AgentCommand::Join { wish, session, profile: profile("codex").into(), now: at(0) })
+    };
+    join(Wish::of("ada"), 0).unwrap();
+    for n in 1..FAMILY_MAX {
+        join(Wish::below("ada"), n).unwrap();
+    }
+    let refused = join(Wish::below("ada/codex-1"), FAMILY_MAX).unwrap_err();
+    assert_eq!(refused.to_string(), "ada has 100 agents (family_max): let some leave");
+    join(Wish::of("bob"), FAMILY_MAX).unwrap();
 }
 
 #[test]
@@ -198,7 +240,22 @@ fn a_changed_report_of_an_agent_is_recorded() {
 #[test]
 fn names_and_texts_have_limits() {
     let long = "a".repeat(33);
-    for name in ["", "a b", "ada/", "/ada", "a/b/c/d/e", ".ada", "-ada", "a\u{e9}", "a:b", &long] {
+    for name in [
+        "everyone",
+        "Human",
+        "ROOT",
+        "person",
+        "",
+        "a b",
+        "ada/",
+        "/ada",
+        "a/b/c/d/e",
+        ".ada",
+        "-ada",
+        "a\u{e9}",
+        "a:b",
+        &long,
+    ] {
         assert!(!is_name(name), "{name}");
     }
     for name in ["ada", "claude-1", "A.b_c-9", "a/b/c/d"] {
@@ -207,10 +264,9 @@ fn names_and_texts_have_limits() {
     let mut agents = Agents::default();
     let mut large = profile(&"x".repeat(TEXT_BYTES_MAX + 1));
     let join = |profile: Profile| AgentCommand::Join {
-        name: Some("ada".into()),
-        parent: None,
+        wish: Wish::of("ada"),
         session: "s".into(),
-        profile,
+        profile: profile.into(),
         now: at(0),
     };
     assert!(agents.process(join(large.clone())).unwrap_err().to_string().contains("1001 bytes"));
@@ -225,8 +281,12 @@ fn a_session_that_joins_with_less_keeps_its_profile_and_a_dead_process_is_forgot
     let process = process();
     let focus = vec![Target::literal("src").unwrap()];
     let known = Profile { model: Some("m".into()), focus, process: Some(process.clone()), ..profile("codex") };
-    let join =
-        |profile, now| AgentCommand::Join { name: Some("ada".into()), parent: None, session: "s".into(), profile, now };
+    let join = |profile: Profile, now| AgentCommand::Join {
+        wish: Wish::of("ada"),
+        session: "s".into(),
+        profile: profile.into(),
+        now,
+    };
     agents.process(join(known.clone(), at(0))).unwrap();
     let less = Profile { capabilities: Vec::new(), focus: Vec::new(), ..profile("codex") };
     assert_eq!(agents.process(join(less.clone(), at(0))), Ok(Vec::new()));

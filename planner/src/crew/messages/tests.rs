@@ -137,14 +137,68 @@ fn messages_past_a_limit_are_refused() {
     assert!(refused(&|message| message.subject = " ".into()).contains("and a subject"));
     assert!(refused(&|message| message.subject = "x".repeat(201)).contains("at most 200"));
     assert!(refused(&|message| message.body = "x".repeat(16_385)).contains("at most 16384"));
-    let unread = [("bob".into(), (0..1_000).map(Position).collect())].into();
-    let mut full = Messages { unread, ..Messages::default() };
-    let sent = full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
-    let is_full = Err(CrewError::Full("bob has 1000 unread messages (unread_max)".into()));
-    assert_eq!(sent, is_full);
+}
+
+/// Sends to bob, and gives each message its position as the log does, or only at the end.
+fn sent(messages: &mut Messages, from: Sender, importance: Importance, is_placed: bool) -> Result<(), String> {
+    let message = Message { from, importance, ..message("", "bob", false) };
+    let sent = messages.process(MessageCommand::Send { message, now: at(0) });
+    sent.map_err(|refused| refused.to_string())?;
+    if is_placed {
+        messages.placed(Position(messages.open.len() as i64 + 1));
+    }
+    Ok(())
+}
+
+#[test]
+fn no_sender_fills_an_inbox_and_there_is_room_for_people_and_for_what_is_urgent() {
+    let person = || Sender::Person("zoe".into());
     // Messages that share an append have no positions yet.
-    let unread = [("bob".into(), (0..999).map(Position).collect())].into();
-    let mut nearly_full = Messages { unread, ..Messages::default() };
-    let mut send = || nearly_full.process(MessageCommand::Send { message: message("ada", "bob", false), now: at(0) });
-    assert_eq!((send().map(|events| events.len()), send()), (Ok(1), is_full));
+    for is_placed in [true, false] {
+        let mut inbox = Messages::default();
+        let mut until_refused = |from: &dyn Fn(usize) -> Sender, importance| {
+            let refused = (0..).map(|n| (n, sent(&mut inbox, from(n), importance, is_placed)));
+            let (n, refused) = refused.into_iter().find(|(_, sent)| sent.is_err()).unwrap();
+            (n, refused.unwrap_err())
+        };
+        let one = |_: usize| Sender::Agent("a0".into());
+        let says = "bob has 150 messages of a0 that are open (unread_from_one_max): wait until some are read";
+        assert_eq!(until_refused(&one, Importance::High), (150, says.into()));
+        assert_eq!(
+            until_refused(&|_| Sender::Agent("a0/sub".into()), Importance::Normal).0,
+            0,
+            "its subagents share it"
+        );
+        assert_eq!(until_refused(&one, Importance::Urgent).0, 50);
+        let others = |n: usize| Sender::Agent(format!("a{}/sub-{n}", 1 + n % 8));
+        assert_eq!(until_refused(&others, Importance::Low).0 + 200, 900);
+        let rest = |n: usize| Sender::Agent(format!("b{}", n % 2));
+        let full = "bob has 900 messages that are open (unread_max)";
+        assert_eq!(until_refused(&rest, Importance::Normal).1, full);
+        assert_eq!(until_refused(&rest, Importance::Urgent), (50, full.replace("900", "950")));
+        assert_eq!(until_refused(&|_| person(), Importance::Low), (50, full.replace("900", "1000")));
+    }
+}
+
+#[test]
+fn open_messages_have_the_same_limits() {
+    let open = |from: &str, n: i64| {
+        let open = OpenMessage {
+            from: Sender::Agent(from.into()),
+            subject: String::new(),
+            importance: Importance::Normal,
+            unread: ["cyd".to_owned()].into(),
+            unacked: BTreeSet::new(),
+            at: at(0),
+        };
+        (Position(n), open)
+    };
+    let mut messages = Messages { open: (0..4_950).map(|n| open("ada", n)).collect(), ..Messages::default() };
+    let refused = sent(&mut messages, Sender::Agent("ada".into()), Importance::Normal, true).unwrap_err();
+    assert!(refused.starts_with("there are 4950 messages of ada that are open (open_from_one_max)"), "{refused}");
+    sent(&mut messages, Sender::Agent("eve".into()), Importance::Normal, true).unwrap();
+    messages.open.extend((5_000..19_949).map(|n| open(&format!("agent-{}", n % 20), n)));
+    let refused = sent(&mut messages, Sender::Agent("eve".into()), Importance::Normal, true).unwrap_err();
+    assert_eq!(refused, "there are 19900 messages that are open (open_max)");
+    sent(&mut messages, Sender::Person("zoe".into()), Importance::Normal, true).unwrap();
 }

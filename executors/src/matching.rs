@@ -12,7 +12,7 @@ use crewlog_planner::validity::InvalidPlan;
 use crewlog_planner::view::PlanView;
 use serde_json::Value;
 
-use crate::ui::text::one_line;
+use crate::text::one_line;
 
 /// The differences between a plan and its file.
 #[derive(Debug, Default)]
@@ -38,12 +38,18 @@ pub struct Changes {
 }
 
 /// A text of a plan's file with its steps.
-pub struct Reading {
+pub struct FileText {
+    /// The text.
     pub text: String,
+    /// The plan in it.
     pub plan: ParsedPlan,
 }
 
-impl Reading {
+impl FileText {
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The text is no valid plan.
     pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, InvalidPlan> {
         Ok(Self { plan: parse::read(&text, options)?, text })
     }
@@ -57,8 +63,8 @@ impl Reading {
 /// A plan, the text that it was last updated from, and the current text of its file.
 pub struct Comparison<'a> {
     view: &'a PlanView,
-    before: &'a Reading,
-    now: &'a Reading,
+    before: &'a FileText,
+    now: &'a FileText,
     /// By step of the text before: the task.
     tasks_before: Vec<Option<TaskId>>,
     /// By step of the text now: the step of the text before.
@@ -69,7 +75,7 @@ pub struct Comparison<'a> {
 
 impl<'a> Comparison<'a> {
     /// Finds the steps of both texts in the plan.
-    pub fn new(view: &'a PlanView, before: &'a Reading, now: &'a Reading) -> Self {
+    pub fn new(view: &'a PlanView, before: &'a FileText, now: &'a FileText) -> Self {
         let (steps_before, steps) = (&before.plan.tasks, &now.plan.tasks);
         let tasks_before = find(view.state(), steps_before);
         let mut was = vec![None; steps.len()];

@@ -1,0 +1,61 @@
+//! The id of a project: a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crewlog_mq::new_event_id;
+
+use super::worktree::{FOLDER, Repository, upwards};
+
+/// The file with the id.
+const FILE: &str = "project";
+/// The longest name of a project, in bytes.
+pub const NAME_BYTES_MAX: usize = 64;
+
+/// True of a text that can name a project in a tag.
+#[must_use]
+pub fn is_name(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+    !text.is_empty() && text.len() <= NAME_BYTES_MAX && text.chars().all(is_plain)
+}
+
+/// The project's id, made if there is none. Processes that make one at the same time get the same.
+///
+/// # Errors
+/// A file that cannot be read or made, or one with something else in it.
+pub fn id(repository: Option<&Repository>, folder: &Path) -> Result<String, String> {
+    let path = file(repository, folder);
+    let id = repository.map_or(Ok(()), Repository::check).and_then(|()| in_file(&path));
+    let id = id.map_err(|error| format!("the project's id in {} cannot be read or made: {error}", path.display()))?;
+    if is_name(&id) { Ok(id) } else { Err(format!("invalid project id {id:?} in {}", path.display())) }
+}
+
+/// The file with the project's id, which may be missing. Without a repository it is the nearest one above, else one in the
+/// folder's own `.crewlog`.
+#[must_use]
+pub fn file(repository: Option<&Repository>, folder: &Path) -> PathBuf {
+    let below = |folder: &Path| folder.join(FOLDER).join(FILE);
+    let above = || upwards(folder).map(below).find(|file| file.exists()).unwrap_or_else(|| below(folder));
+    repository.map_or_else(above, |repository| repository.common_dir.join("crewlog").join(FILE))
+}
+
+fn in_file(path: &Path) -> io::Result<String> {
+    let read = || fs::read_to_string(path).map(|text| text.trim().to_owned());
+    match read() {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        found => return found,
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // A log's folder has the output of commands; git's folder is for all users of the repository.
+    let mode = if folder.ends_with(FOLDER) { 0o700 } else { 0o777 };
+    DirBuilder::new().recursive(true).mode(mode).create(folder)?;
+    // The first one wins, and nobody reads half a file.
+    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    write!(new, "{}", new_event_id())?;
+    match new.persist_noclobber(path) {
+        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
+        Ok(_) | Err(_) => read(),
+    }
+}
