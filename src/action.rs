@@ -12,7 +12,9 @@ use crate::commands::plan::{self, Checkpoint, Set};
 use crate::commands::resume::{self, ResumeTarget};
 use crate::commands::run::{self, RunText};
 use crate::commands::task::{self, AddTask, Ask, Done, EditTask, Fail, Move, Skip, Withdraw};
-use crate::commands::{Answer, Cancel, Fork, Pause, Retry, Send, answer, cancel, fork, pause, retry, send};
+use crate::commands::{
+    Agree, Answer, Cancel, Fork, Pause, Retry, Send, agree, answer, cancel, fork, pause, retry, send,
+};
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 
@@ -78,6 +80,8 @@ macro_rules! actions {
 actions! {
     /// Answer a question
     Answer(Answer) "answer" Operator => answer::answer;
+    /// Agree to what tasks run
+    Agree(Agree) "agree" Operator => agree::agree;
     /// Cancel a plan or a task
     Cancel(Cancel) "cancel" Write => cancel::cancel;
     /// Pause a plan or a task

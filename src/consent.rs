@@ -1,58 +1,150 @@
-//! Asks before anything runs: shows the commands and agents of a plan.
+//! Asks before anything runs: shows the commands and agents of a plan, and records the decision.
 
+use std::path::Path;
+
+use crewlog_executors::caller::{account, request};
+use crewlog_executors::consent::{self, Consent, Told};
 use crewlog_executors::roster::Roster;
-use crewlog_planner::plan::{Mark, SubPlan, TaskPlan};
+use crewlog_mq::{EventStore, Timestamp};
+use crewlog_planner::crew::consent::{ConsentEvent, Means};
+use crewlog_planner::plan::{Mark, TaskPlan};
+use crewlog_planner::state::PlannerState;
 
 use crate::context::Session;
 use crate::context::roster::command_line;
 use crate::ui::failure::{Failure, Why};
 use crate::ui::terminal;
-use crate::ui::text::{count, one_line, visible};
+use crate::ui::text::{ago, count, now, visible};
 
-/// Prose must not become shell unasked: shows what would run, the commands, the agents and their system prompt, and asks
-/// once.
-pub fn consent(session: &Session, tasks: &[TaskPlan], roster: &Roster, system_prompt: &str) -> Result<(), Failure> {
-    // A cancelled task may be reopened by a retry, so it is shown too.
-    let runs = tasks.iter().filter(|task| task.mark != Mark::Done).filter_map(|task| {
+/// Something that a task runs.
+struct Runnable<'a> {
+    name: String,
+    shown: String,
+    told: Told<'a>,
+    is_undo: bool,
+    /// When the person agreed to the same in the same folder.
+    agreed: Option<Timestamp>,
+}
+
+/// Prose must not become shell unasked: shows what would run in a folder, the commands, the agents and their system prompt,
+/// and asks once. A command or text that the person agreed to before needs no second question.
+pub async fn consent(
+    session: &Session,
+    tasks: &[TaskPlan],
+    roster: &Roster,
+    (system_prompt, folder): (&str, Option<&str>),
+) -> Result<Consent, Failure> {
+    let folder = folder.unwrap_or("");
+    let is_person = session.is_person().await?;
+    let trust = session.trust(&[]).await?.filter(|_| is_person);
+    let remembered = |told: &Told<'_>| told.digest(&in_worktree(session, folder));
+    let mut runs = Vec::new();
+    for task in tasks {
+        // A cancelled task may be reopened by a retry, and a done one be undone.
+        let is_run = task.mark != Mark::Done && roster.takes(task);
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
-        let run = match (&task.command, roster.agent_for(task), task.sub_plan.as_ref()) {
-            (Some(command), _, _) => command.clone(),
-            (None, Some(agent), _) => format!("{} ({})", one_line(&task.description, 60), command_line(agent)),
-            (None, None, Some(SubPlan { text, agent, request: Some(_) })) => {
-                format!("asks a {} agent: {}", agent.as_deref().unwrap_or_default(), one_line(text, 100))
-            }
-            (None, None, Some(SubPlan { text, agent, request: None })) => {
-                let agent = agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default();
-                format!("a plan of its own{agent} of:\n{text}")
-            }
-            (None, None, None) => return None,
-        };
-        Some((task.name(), format!("{run}{given_up}")))
-    });
-    let mut runs = runs.collect::<Vec<_>>();
-    let n_runs = runs.len();
-    let undo = |task: &TaskPlan| Some((task.name(), format!("{}  (if it is to be undone)", task.compensate.as_ref()?)));
-    runs.extend(tasks.iter().filter_map(undo));
-    if runs.is_empty() {
-        return Ok(());
-    }
-    let n_commands = tasks.iter().filter(|task| task.mark != Mark::Done && task.command.is_some()).count();
-    let n_agents = n_runs - n_commands;
-    if n_agents > 0 && !system_prompt.is_empty() {
-        runs.push(("prompt.system".into(), system_prompt.to_owned()));
-    }
-    if !(session.terminal.is_quiet && session.yes) {
-        let for_agents = if n_agents > 0 { format!(", {n_agents} for agents") } else { String::new() };
-        let folder = visible(&session.folder.to_string_lossy());
-        let n_tasks = count(tasks.len(), "task");
-        session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
-        let width = runs.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        for (name, run) in &runs {
-            let run = visible(run).replace('\n', &format!("\n  {:width$}  ", ""));
-            session.say(&format!("  {name:>width$}  {run}"));
+        for (n, told) in Told::of(task).enumerate().filter(|(n, _)| is_run || *n > 0) {
+            let shown = match (n, roster.agent_for(task), task.sub_plan.as_ref()) {
+                (0, Some(agent), None) => format!("{} ({})", told.shown(), command_line(agent)),
+                (0, _, Some(below)) => {
+                    let agent = below.agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default();
+                    let how = if below.request.is_some() { "asks an agent" } else { "a plan of its own" };
+                    format!("{how}{agent} of:\n{}", below.text)
+                }
+                (0, _, _) => told.shown(),
+                _undo => format!("{}  (if it is to be undone)", told.shown()),
+            };
+            let agreed = trust.as_ref().and_then(|trust| trust.remembers(&remembered(&told)));
+            let is_undo = n > 0;
+            runs.push(Runnable { name: task.name(), shown: format!("{shown}{given_up}"), told, is_undo, agreed });
         }
     }
-    confirm(session, "Run them?", "nothing was run")
+    if runs.is_empty() {
+        return Ok(Consent { how: is_person.then_some(Means::Order), ..Consent::default() });
+    }
+    let mut given = Consent {
+        how: None,
+        digests: runs.iter().map(|run| run.told.digest(folder)).collect(),
+        remembered: runs.iter().map(|run| remembered(&run.told)).collect(),
+    };
+    let n_new = runs.iter().filter(|run| run.agreed.is_none()).count();
+    if n_new == 0 {
+        let last = runs.iter().filter_map(|run| run.agreed).max().unwrap_or_default();
+        let n_runs = count(runs.len(), "command or text");
+        session.remark(&format!("{n_runs} as you agreed to, last {}", ago(last, now())));
+        return Ok(Consent { how: Some(Means::Order), ..given });
+    }
+    show(session, tasks.len(), &runs, system_prompt, folder);
+    match confirm(session, "Run them?", "nothing was run") {
+        Ok(()) if is_person => given.how = Some(if session.yes { Means::Yes } else { Means::Answer }),
+        Ok(()) => {}
+        Err(failure) => {
+            if let (Why::Declined, Some(store)) = (failure.why, session.place.open_if_any().await?) {
+                let forgotten = given.remembered;
+                decide(session, &store, ConsentEvent::Declined { by: account(), forgotten, at: now() }).await?;
+            }
+            return Err(failure);
+        }
+    }
+    Ok(given)
+}
+
+/// The folder from the root of its worktree: the same in all worktrees of a project.
+fn in_worktree(session: &Session, folder: &str) -> String {
+    let root = session.place.repository.as_ref().map(|repository| repository.worktree.as_path());
+    let below = root.and_then(|root| Path::new(folder).strip_prefix(root).ok());
+    below.map_or_else(|| folder.to_owned(), |below| format!("./{}", below.display()))
+}
+
+fn show(session: &Session, n_tasks: usize, runs: &[Runnable<'_>], system_prompt: &str, folder: &str) {
+    if session.terminal.is_quiet && session.yes {
+        return;
+    }
+    let is_command = |run: &&Runnable<'_>| matches!(run.told, Told::Command(_));
+    let (commands, texts): (Vec<_>, Vec<_>) = runs.iter().filter(|run| !run.is_undo).partition(is_command);
+    let (n_commands, n_texts) = (commands.len(), texts.len());
+    let for_agents = if n_texts > 0 { format!(", {n_texts} for agents") } else { String::new() };
+    let (n_tasks, folder) = (count(n_tasks, "task"), visible(folder));
+    session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
+    let prompt = Some(("prompt.system", system_prompt)).filter(|(_, prompt)| n_texts > 0 && !prompt.is_empty());
+    let names = runs.iter().map(|run| run.name.as_str()).chain(prompt.map(|(name, _)| name));
+    let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
+    let line = |name: &str, text: &str| {
+        let text = visible(text).replace('\n', &format!("\n  {:width$}  ", ""));
+        session.say(&format!("  {name:>width$}  {text}"));
+    };
+    for Runnable { name, shown, agreed, .. } in runs {
+        let known = agreed.map(|at| format!("  (agreed {})", ago(at, now()))).unwrap_or_default();
+        line(name, &format!("{shown}{known}"));
+    }
+    prompt.iter().for_each(|(name, prompt)| line(name, prompt));
+}
+
+/// Records a decision about tasks whose numbers were not known before. A task that an agent has ordered waits for a person.
+pub async fn keep(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    state: &PlannerState,
+    agreed: Consent,
+) -> Result<(), Failure> {
+    let is_of_agent = agreed.how.is_none();
+    let tasks = agreed.record(store, &session.tags_of_project()?, plan, of_plan(state), &request()).await?;
+    if is_of_agent && !tasks.is_empty() {
+        let agree = session.command_on("agree", plan);
+        session.suggest(&format!("it runs once a person agrees: {agree}"));
+    }
+    Ok(())
+}
+
+/// The tasks of a plan, and their folder.
+pub fn of_plan(state: &PlannerState) -> (impl Iterator<Item = &TaskPlan>, Option<&str>) {
+    (state.tasks.iter().map(|task| &task.plan), state.config.folder.as_deref())
+}
+
+/// Appends a decision about the project of the working directory.
+pub async fn decide(session: &Session, store: &EventStore, decision: ConsentEvent) -> Result<(), Failure> {
+    Ok(consent::decide(store, &session.tags_of_project()?, decision, &request()).await?)
 }
 
 /// Asks a person, unless --yes was given; `refusal` is the error text after a no.

@@ -143,6 +143,7 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Send(send) => commands::send::send(session, send).await,
         Command::Inbox(inbox) => commands::inbox::inbox(session, inbox).await,
         Command::Why(why) => commands::why::why(session, &why.what, why.at.at).await,
+        Command::Agree(agree) => commands::agree::agree(session, agree).await,
         Command::Answer(answer) => commands::answer::answer(session, answer).await,
         Command::Cancel(cancel) => commands::cancel::cancel(session, cancel).await,
         Command::Pause(pause) => commands::pause::pause(session, pause).await,

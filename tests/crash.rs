@@ -398,9 +398,10 @@ fn a_kill_during_a_fork_leaves_a_complete_fork_or_none_and_an_unchanged_parent()
     ran.expect(100);
     scene.write("fixed", "");
     let before = scene.show(&plan);
-    for (point, n_forks) in [("before", 0), ("after", 1)] {
+    // The consent to what the fork runs comes first.
+    for (point, at, n_forks) in [("before", 1, 0), ("after", 1, 0), ("before", 2, 0), ("after", 2, 1)] {
         let head = scene.events().len();
-        let order = format!("{point}:{}", head + 1);
+        let order = format!("{point}:{}", head + at);
         let mut dying = scene.crewlog(&["fork", &plan, "--at", "failure"]);
         let ran = crate::cli::scene::Running::start(dying.env("CREWLOG_KILL", order)).finish();
         assert_eq!(std::os::unix::process::ExitStatusExt::signal(&ran.status), Some(9), "{ran:?}");

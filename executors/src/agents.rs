@@ -94,6 +94,12 @@ impl Agents {
         found.ok().map(|found| found.value)
     }
 
+    /// True if a model may plan a sub-plan, and not a rule.
+    pub fn plans_by_model(&self, sub_plan: &SubPlan) -> bool {
+        let agent = sub_plan.agent.as_deref().and_then(AgentType::named);
+        self.model.is_some() && agent.is_some() && sub_plan.request.is_none()
+    }
+
     /// The proposal of a sub-plan: an answer to its request, a plan by the named agent type, or else a parsed plan. If
     /// it names an executor, that executor gets the tasks without a command and an assignee.
     ///

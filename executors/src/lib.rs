@@ -14,6 +14,7 @@ mod backoff;
 pub mod caller;
 pub mod checking;
 pub mod claiming;
+pub mod consent;
 pub mod crew;
 pub mod divergence;
 pub mod history;

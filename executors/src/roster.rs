@@ -4,14 +4,16 @@
 use std::collections::BTreeMap;
 
 use crewlog_planner::agents::registry::ToolRegistry;
+use crewlog_planner::crew::consent::Agreement;
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
-use crewlog_planner::plan::{NodeKind, SubPlan, TaskPlan};
+use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::sealed::is_plan_undecryptable;
-use crewlog_planner::state::{Phase, Task};
+use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
+use crate::consent::{Told, Trust, needed};
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
 
@@ -26,6 +28,21 @@ pub struct Roster {
     pub agents: Vec<Agent>,
     /// The tools of planning agents; without them, this worker takes no tasks with a sub-plan.
     pub registry: Option<ToolRegistry>,
+    /// The decisions about what may run; without them everything may.
+    pub trust: Option<Trust>,
+}
+
+/// A task that nobody has agreed to, whose decisions count.
+#[derive(Debug, Clone)]
+pub struct Unagreed {
+    /// The task.
+    pub task: TaskId,
+    /// Its name.
+    pub name: String,
+    /// The inputs of its programs, whole.
+    pub text: String,
+    /// The agreements that it lacks.
+    pub lacking: Vec<Agreement>,
 }
 
 /// An executor that takes a task.
@@ -53,6 +70,29 @@ impl Roster {
         self.choose(task.kind, Way::of(task)).is_some()
     }
 
+    /// True if one of these executors would take the dispatched task, and it may run.
+    pub fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
+        let own = || needed(plan, task, state.config.folder.as_deref()).into_iter().next();
+        self.takes(task) && self.trust.as_ref().is_none_or(|trust| own().is_some_and(|own| trust.has(&own)))
+    }
+
+    /// The agreements that a task lacks which one of these executors would take.
+    pub fn lacking(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> Vec<Agreement> {
+        let Some(trust) = self.trust.as_ref().filter(|_| self.takes(task)) else { return Vec::new() };
+        let needed = needed(plan, task, state.config.folder.as_deref());
+        needed.into_iter().filter(|needed| !trust.has(needed)).collect()
+    }
+
+    /// The open tasks of a plan that lack agreements.
+    pub fn unagreed(&self, plan: &str, state: &PlannerState) -> Vec<Unagreed> {
+        let of = |task: &Task| {
+            let lacking = self.lacking(plan, &task.plan, state);
+            let text = Told::of(&task.plan).map(Told::shown).collect::<Vec<_>>().join("\nto undo it: ");
+            (!lacking.is_empty()).then_some(Unagreed { task: task.plan.id, name: task.plan.name(), text, lacking })
+        };
+        state.tasks.iter().filter(|task| !task.status.is_end()).filter_map(of).collect()
+    }
+
     /// The agent that would take the dispatched task, if there is one.
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {
@@ -67,7 +107,7 @@ impl Roster {
         if is_plan_undecryptable(state) {
             return false;
         }
-        let is_run = |task| state.task(task).is_some_and(|task| self.takes(&task.plan));
+        let is_run = |task| state.task(task).is_some_and(|task| self.runs(plan, &task.plan, state));
         // The host withdraws the dispatched tasks of a stopped plan.
         let is_free = |task: &Task| view.holder(task.plan.id).is_none();
         let is_withdrawn =
@@ -77,12 +117,18 @@ impl Roster {
 
     /// The states of a plan that these executors run. `all` are its possible sub-plans.
     pub fn states(&self, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
-        let taker = |task: &TaskPlan| if self.takes(task) { Taker::Worker } else { Taker::Nobody };
+        let runs = |task: &TaskPlan| self.runs(plan, task, view.state());
+        let taker = |task: &TaskPlan| if runs(task) { Taker::Worker } else { Taker::Nobody };
         let sub_plan = |below: &str| {
             let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;
             let state = self.states(below, view, all).plan.state;
             let goes_on = !state.is_end() && self.is_busy(below, view, all);
-            Some(if goes_on { State::Waiting } else { state })
+            Some(match (goes_on, state) {
+                (true, _) => State::Waiting,
+                // Nobody has agreed to it.
+                (false, State::Ready) => State::WaitingForYou,
+                (false, state) => state,
+            })
         };
         States::of(plan, view, &Observed { taker: &taker, sub_plan: &sub_plan, ..Observed::default() })
     }

@@ -4,10 +4,12 @@
 //! The id of a sub-plan derives from the dispatch of its task, so it is created only once, however often the task is
 //! taken over. Any worker may run its tasks, and its own planner decides on them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, Handler, Query, Runner, Start, Timestamp};
 use crewlog_planner::claim::Ending;
+use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Means};
 use crewlog_planner::event::{self, Command, Event, FailureClass, Usage, ancestor_tag, plan_tag, sub_plan_tags};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{ParentTask, SubPlan, sub_plan_id};
@@ -19,6 +21,8 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::agents::{Agents, PlanningError, record_failure};
+use crate::caller::account;
+use crate::consent::{Trust, decide, needed};
 use crate::plans::{execute_retrying, is_permanent, read_plan};
 use crate::run::{Job, Stop, wanted};
 
@@ -42,6 +46,8 @@ pub(crate) struct SubPlanRun<'a> {
     pub(crate) tags: &'a [String],
     /// The dispatch.
     pub(crate) cause: &'a Cause,
+    /// The decisions about what may run.
+    pub(crate) trust: Option<&'a Trust>,
 }
 
 impl SubPlanRun<'_> {
@@ -163,12 +169,25 @@ impl SubPlanRun<'_> {
             }
         };
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
+        let tasks = proposal.tasks.iter().flat_map(|task| needed(&plan, task, config.folder.as_deref())).collect();
+        self.agree(tasks).await;
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
             // A faster process created the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
             Ok(Some(refusal)) => Err(failed(format!("its sub-plan was refused: {refusal}"))),
             Err(error) => Err(unreadable(&plan, &error)),
+        }
+    }
+
+    /// Its text was agreed to, and with it the plan that is read from it by rule. A plan by a model waits.
+    async fn agree(self, tasks: Vec<Agreement>) {
+        let Some(trust) = self.trust.filter(|_| !self.agents.plans_by_model(self.sub_plan)) else { return };
+        trust.agree_here(tasks.iter().cloned());
+        let (by, how, at) = (account(), Means::Parent, self.store.now());
+        let agreed = ConsentEvent::Agreed { by, how, tasks, remembered: BTreeSet::new(), at };
+        if let Err(error) = decide(self.store, self.tags, agreed, self.cause).await {
+            tracing::warn!(%error, plan = self.plan(), "the consent to a sub-plan was not recorded");
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
 use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
+use crewlog_planner::crew::consent;
 use crewlog_planner::event::{self, FailureClass, Usage};
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
@@ -104,6 +105,7 @@ impl Worker {
             Scope::Plan(plan) => family("", plan),
             Scope::All => Query::stream(event::STREAM).or(Query::stream(claim::STREAM)),
         };
+        let query = query.or(Query::stream(consent::STREAM));
         let at = self.store.head().await?;
         let of_plans = match &scope {
             Scope::Plan(plan) => family(event::STREAM, plan),
@@ -150,6 +152,11 @@ impl Worker {
         while crew.jobs.join_next().await.is_some() {}
         crew.worker.roster.shell.supervisor.close().await;
         fault.map_or(Ok(()), Err)
+    }
+
+    /// True if a person whose decisions count here has agreed to what a task runs.
+    fn may_run(&self, Dispatch { plan, task, parameters, .. }: &Dispatch) -> bool {
+        self.roster.trust.as_ref().is_none_or(|trust| trust.allows(plan, *task, parameters))
     }
 
     /// Carries a task out from the claim to its end.
@@ -253,7 +260,8 @@ impl Worker {
             match actor {
                 Actor::SubPlan(sub_plan) => {
                     let (store, agents, tags, cause) = (&self.store, &self.agents, &*dispatch.tags, &dispatch.cause);
-                    SubPlanRun { store, agents, job: &job, sub_plan, tags, cause }.run(&mut run_stop).await
+                    let trust = self.roster.trust.as_ref();
+                    SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust }.run(&mut run_stop).await
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
                 Actor::Agent(agent, shell) => agent.run(shell, job, prompt.unwrap_or_default(), &mut run_stop).await,
@@ -369,6 +377,7 @@ impl WorkerLoop {
                 && !read_to.contains_key(&dispatch.plan)
                 && !refused.contains(&dispatch.key())
                 && actor().is_some_and(has_place)
+                && worker.may_run(dispatch)
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
         plans.next(is_wanted, is_busy)
@@ -377,6 +386,10 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
+        if let Some(trust) = self.worker.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
+            trust.apply(recorded);
+            return;
+        }
         let mut backoff = Backoff::new();
         let plan = loop {
             match self.plans.apply(&self.worker.store, recorded).await {

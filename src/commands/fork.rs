@@ -1,21 +1,26 @@
 //! `fork`: makes a plan that continues from a point of another. A fork appends events of its own and changes none.
 
+use std::time::Duration;
+
 use clap::Args;
+use crewlog_executors::caller::request;
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::plans;
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
 use crewlog_planner::event::{self, Command, Event, TaskStatus};
 use crewlog_planner::lifecycle::State;
+use crewlog_planner::state::PlannerState;
 use futures::TryStreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::cli::typed::{BY_PERSON, ForkAt, by_person};
-use crate::context::Session;
+use crate::consent::{consent, of_plan};
 use crate::context::plan_ids::{fork_slug, new_id};
+use crate::context::{Session, roster};
 use crate::target::order;
-use crate::ui::failure::{Code, Failure};
+use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::text::count;
 use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan};
@@ -50,6 +55,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     if planner.sequence() > 0 {
         return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
     }
+    consent_to_fork(session, &store, &plan, planner.handler().state()).await?;
     // It is paused by the append that makes it: no task starts before a person resumes it.
     let (reason, amendments) = (fork.reason.clone(), Vec::new());
     order(&mut planner, Command::Fork { parent: parent.clone(), at: *at, reason, pauses: true, amendments }).await?;
@@ -68,6 +74,30 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
         format!("to continue: {}", session.command_on("task add \"...\" --plan", &plan))
     });
     Ok(Code::Done)
+}
+
+/// A fork runs what its plan ran: a person who makes one has agreed to what the person remembers, and is asked about the rest.
+async fn consent_to_fork(
+    session: &Session,
+    store: &EventStore,
+    plan: &str,
+    state: &PlannerState,
+) -> Result<(), Failure> {
+    let roster = roster::roster(session, Duration::MAX, &[])?;
+    let open = state.tasks.iter().filter(|task| !task.status.is_end()).map(|task| task.plan.clone());
+    let config = (state.config.system_prompt.as_str(), state.config.folder.as_deref());
+    match consent(session, &open.collect::<Vec<_>>(), &roster, config).await {
+        Ok(agreed) => {
+            agreed.record(store, &session.tags_of_project()?, plan, of_plan(state), &request()).await?;
+            Ok(())
+        }
+        // The fork is there, and its tasks wait.
+        Err(failure) if matches!(failure.why, Why::Declined | Why::Unconsented) => {
+            session.remark(&format!("its tasks run once you agree: {}", session.command_on("agree", plan)));
+            Ok(())
+        }
+        Err(failure) => Err(failure),
+    }
 }
 
 async fn point_of(session: &Session, store: &EventStore, fork: &Fork) -> Result<ForkPoint, Failure> {

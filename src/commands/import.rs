@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clap::Args;
+use crewlog_executors::consent;
 use crewlog_mq::{
     Error, EventStore, LogIdentity, METADATA_BYTES_MAX, Memory, NAME_BYTES_MAX, Options, PAYLOAD_BYTES_MAX, Position,
     Recorded, TAGS_MAX, Timestamp,
@@ -36,7 +37,14 @@ pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
     // Detects most invalid or partial exports before a log is created for them.
     let (identity, records) = begin(from, &line).await.map_err(refused)?;
     let (store, is_new) = session.place.open_or_make().await?;
-    let imported = store.import(identity.clone(), records).await.map_err(|error| {
+    // The decisions of others do not count here. Until the import has ended, none does.
+    let file = session.place.beside("imported");
+    let before = consent::imported(&file).map_err(Failure::user)?;
+    consent::note_import(&file, Position(i64::MAX)).map_err(Failure::user)?;
+    let imported = store.import(identity.clone(), records).await;
+    let up_to = imported.as_ref().map_or(before, |done| if done.n_added > 0 { done.head } else { before });
+    consent::note_import(&file, up_to).map_err(Failure::user)?;
+    let imported = imported.map_err(|error| {
         let failure = refused(error);
         let made = format!("the log at {} was made for it, and is empty", session.place.shown());
         if is_new { failure.hint(made) } else { failure }

@@ -1,6 +1,7 @@
 //! The command line: one file per command, whose doc comments are help and reference.
 
 pub mod agents;
+pub mod agree;
 pub mod answer;
 pub mod cancel;
 pub mod completions;
@@ -48,8 +49,8 @@ use crate::cli::typed::AtPosition;
 #[cfg(feature = "sealing")]
 pub use self::keys::Keys;
 pub use self::{
-    agents::Agents, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo, diff::Diff,
-    doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
+    agents::Agents, agree::Agree, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo,
+    diff::Diff, doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
     inbox::Inbox, init::Init, leases::Leases, ls::Ls, pause::Pause, plan::Plan, replay::Replay, resume::Resume,
     retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status, task::Task, why::Why,
     work::Work,
@@ -218,6 +219,8 @@ pub enum Command {
     Inbox(Inbox),
     /// Explain an agent, a plan, a task or a file
     Why(Why),
+    /// Let tasks run that wait for your agreement
+    Agree(Agree),
     /// Answer a question
     Answer(Answer),
     /// Watch the crew on the terminal

@@ -4,6 +4,7 @@ use clap::Args;
 use crewlog_executors::caller::request;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::planning;
+use crewlog_executors::roster::Roster;
 use crewlog_planner::claim::TaskCommand;
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
@@ -93,6 +94,7 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         let json = json!({ "plan": plan, "status": state_now(session, &plan).await? });
         return session.print_done(&format!("{plan} is resumed"), &json);
     }
+    let roster = Roster { trust: session.trust(&[]).await?, ..roster };
     let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;
     run_session.run(resume.sync).await
 }

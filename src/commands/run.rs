@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use crewlog_executors::caller::request;
+use crewlog_executors::consent::Consent;
 use crewlog_executors::roster::Roster;
 use crewlog_planner::event::{Command, PlannerConfig, Summaries};
 use crewlog_planner::lines::Lines;
@@ -112,8 +114,8 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
-    consent(session, &parsed.tasks, &roster, &config.system_prompt)?;
-    let (parallel, attachments) = (run.reading.parallel, Vec::new());
+    let agreed = consent(session, &parsed.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
+    let (parallel, attachments, agreed) = (run.reading.parallel, Vec::new(), (agreed, parsed.tasks.clone()));
     let begin = if origin.is_text() {
         Command::Initialize { user_input: text, attachments, config, parallel }
     } else {
@@ -122,7 +124,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
         Command::Propose { proposal, attachments, config }
     };
     let run_args = (!run.detach).then_some(&run.run_args);
-    start(session, id, begin, roster, run_args, run.sync).await
+    start(session, id, begin, agreed, roster, run_args, run.sync).await
 }
 
 /// Plain Markdown whose boxes hide numbered items or fences needs consent, or an explicit format.
@@ -151,13 +153,19 @@ pub async fn start(
     session: &Session,
     id: String,
     begin: Command,
-    roster: Roster,
+    (agreed, tasks): (Consent, Vec<TaskPlan>),
+    mut roster: Roster,
     run_args: Option<&RunArgs>,
     is_synced: bool,
 ) -> Result<Code, Failure> {
+    let folder = session.config_of_new(None)?.folder;
     let (store, _) = session.place.open_or_make().await?;
     let signals = Signals::new()?;
+    let of_plan = (&tasks, folder.as_deref());
+    let tasks = agreed.record(&store, &session.tags_of_project()?, &id, of_plan, &request()).await?;
     let plan = make_plan(session, &store, id, begin).await?;
+    roster.trust = session.trust(&[]).await?;
+    roster.trust.iter().for_each(|trust| trust.agree_here(tasks.iter().cloned()));
     if session.output == Output::Text || run_args.is_none() {
         let resume = session.command_on("resume", &plan);
         let hint = format!("no task has run yet; to run the plan: {resume}");

@@ -42,6 +42,9 @@ pub struct Work {
     /// End when no executor of this process has anything left to do
     #[arg(long)]
     pub until_idle: bool,
+    /// Also run what this account agreed to; may be repeated
+    #[arg(long, value_name = "ACCOUNT")]
+    pub trust: Vec<String>,
     #[command(flatten)]
     pub run_args: RunArgs,
 }
@@ -68,6 +71,7 @@ struct WorkerLoop<'a> {
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let roster = roster::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
+    let roster = Roster { trust: session.trust(&work.trust).await?, ..roster };
     let signals = Signals::new()?;
     let head = store.head().await?;
     let mut views = BTreeMap::new();
@@ -133,6 +137,7 @@ impl WorkerLoop<'_> {
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = recorded.position;
+        self.roster.trust.iter().for_each(|trust| trust.apply(recorded));
         if recorded.stream_id == conflicts::STREAM {
             return Ok(self.progress.report_conflict(&self.store, recorded).await?);
         }

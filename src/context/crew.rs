@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::caller::account;
+use crewlog_executors::consent::{self, Trust};
 use crewlog_executors::crew::{Crew, Refusal, process};
-use crewlog_mq::EventStore;
+use crewlog_executors::roster::Roster;
+use crewlog_mq::{EventStore, Position};
 use crewlog_planner::crew::CrewError;
 
 use super::roster;
@@ -29,7 +32,7 @@ impl Session {
     /// that an agent of this log has recorded as its program. It can shed both, but not by accident.
     pub async fn person_only(&self, what: &str) -> Result<(), Failure> {
         let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
-        if is_person && !is_below_agent() && !is_below_recorded(self).await? {
+        if self.is_person().await? {
             return Ok(());
         }
         let (who, hint) = match is_person {
@@ -41,9 +44,30 @@ impl Session {
     }
 }
 
+impl Session {
+    /// True unless the order comes from an agent, or from a program whose token is not for decisions.
+    pub async fn is_person(&self) -> Result<bool, Failure> {
+        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
+        Ok(is_person && !is_below_agent() && !is_below_recorded(self).await?)
+    }
+
+    fn imported(&self) -> Result<Position, Failure> {
+        consent::imported(&self.place.beside("imported")).map_err(Failure::user)
+    }
+
+    /// The decisions of this account and of others about what may run; `None` without a log.
+    pub async fn trust(&self, others: &[String]) -> Result<Option<Trust>, Failure> {
+        let Some(store) = self.place.open_if_any().await? else { return Ok(None) };
+        let accounts = [&[account()], others].concat();
+        let trust = Trust::new(accounts, self.imported()?);
+        trust.catch_up(&store).await?;
+        Ok(Some(trust))
+    }
+}
+
 /// True if a process above this one is the program of an agent, present or not.
 async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
-    if session.place.is_unused() || !session.has_project()? {
+    if session.remote.is_none() && session.place.open_if_any().await?.is_none() || !session.has_project()? {
         return Ok(false);
     }
     let ancestors = process::ancestors();
@@ -55,8 +79,15 @@ async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    let roster = roster::roster(session, Duration::MAX, &[]).ok();
+    let trust = Some(Trust::new(vec![account()], session.imported()?));
+    let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster { trust, ..roster });
     Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
+}
+
+impl From<CrewError> for Failure {
+    fn from(refused: CrewError) -> Self {
+        Refusal::from(refused).into()
+    }
 }
 
 impl From<Refusal> for Failure {

@@ -212,6 +212,15 @@ impl Place {
         self.opened.get_or_try_init(|| EventStore::open_with(&self.url, options)).await
     }
 
+    /// Opens the log if there is one.
+    pub async fn open_if_any(&self) -> Result<Option<EventStore>, Failure> {
+        match self.open_once(false).await {
+            Ok(_) => self.open().await.map(Some),
+            Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Closes the log at the end of a command, so that no -wal file remains if nobody else has the log open.
     pub async fn close(&self) {
         if let Some(store) = self.opened.get() {
@@ -223,11 +232,9 @@ impl Place {
     /// Opens the log, and makes it first when there is none. True when it was made.
     pub async fn open_or_make(&self) -> Result<(EventStore, bool), Failure> {
         self.check_owner()?;
-        match self.open_once(false).await {
-            Ok(_) => return Ok((self.open().await?, false)),
-            // An empty file becomes a log. Any other file is refused again below.
-            Err(Error::NoLog { .. } | Error::NoLogIn { .. }) => {}
-            Err(error) => return Err(error.into()),
+        // An empty file becomes a log. Any other file is refused again below.
+        if let Some(store) = self.open_if_any().await? {
+            return Ok((store, false));
         }
         if let Some(folder) = &self.folder {
             self.prepare(folder).map_err(|error| {

@@ -31,7 +31,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
     // Named executors exclude all others.
     let registry = only.is_empty().then(|| config.registry.clone());
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry })
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, trust: None })
 }
 
 /// Of the environment only the names: the values may be secret.

@@ -4,16 +4,22 @@
 //! of that day, also for other commands on its log. Its agents never call again, so the timers for silent agents do not
 //! run; the planner does, so that plans react to a person.
 
+use std::collections::BTreeSet;
 use std::io::{BufReader, IsTerminal};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fs, io};
 
+use crewlog_executors::caller::account;
+use crewlog_executors::projecting::list_plans;
+use crewlog_executors::roster::Roster;
 use crewlog_executors::{planning, reacting};
-use crewlog_mq::{Clock, Error, LogIdentity, Position, Recorded, SystemClock, Timestamp};
+use crewlog_mq::{Clock, Error, EventStore, LogIdentity, Position, Recorded, SystemClock, Timestamp};
 use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::consent::{ConsentEvent, Means};
 use crewlog_planner::crew::statistics::Statistics;
 use flate2::read::GzDecoder;
 use futures::FutureExt;
@@ -22,9 +28,11 @@ use tokio::task::JoinSet;
 
 use crate::cli::Global;
 use crate::cli::sealing::KeyPlace;
+use crate::commands::agree::unagreed;
 use crate::commands::import::Exported;
-use crate::context::Session;
+use crate::consent::decide;
 use crate::context::crew::open_to_serve;
+use crate::context::{Session, roster};
 use crate::serve::http::{check, serve_with};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
@@ -69,6 +77,7 @@ async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bo
     let identity = LogIdentity { created_at: shift.moved(identity.created_at), ..identity };
     let store = session.place.open_once(true).await?;
     store.import(identity, day.into_iter().map(Ok)).await?;
+    agree_to_all(session, store).await?;
     let crew = open_to_serve(session).await?;
     let (_stop, is_stopped) = watch::channel(false);
     let (store, folder, mut hosts) = (crew.store().clone(), session.place.workers_folder(), JoinSet::new());
@@ -85,6 +94,17 @@ async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bo
     let served = served.await;
     hosts.shutdown().await;
     served
+}
+
+/// Agrees to all that open plans run, as the people of that day did.
+async fn agree_to_all(session: &Session, store: &EventStore) -> Result<(), Failure> {
+    let roster = Roster { trust: session.trust(&[]).await?, ..roster::roster(session, Duration::MAX, &[])? };
+    let mut tasks = Vec::new();
+    for plan in list_plans(store, None).await?.open() {
+        tasks.extend(unagreed(store, &roster, &plan.id).await?.into_iter().flat_map(|found| found.lacking));
+    }
+    let (by, how, remembered, at) = (account(), Means::Order, BTreeSet::new(), store.now());
+    decide(session, store, ConsentEvent::Agreed { by, how, tasks, remembered, at }).await
 }
 
 /// Moves all times of a day by the same distance.

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use std::{fs, io};
 
 use crewlog_executors::claiming::claim_of;
+use crewlog_executors::consent::Consent;
 use crewlog_executors::matching::{Changes, Comparison, FileText, told_of};
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
@@ -26,7 +27,7 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::consent::consent;
+use crate::consent::{consent, keep};
 use crate::context::{Session, roster};
 use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
@@ -59,6 +60,8 @@ pub struct Kept<'a> {
     /// Lines whose states were not written.
     refused: Vec<String>,
     said: HashSet<String>,
+    /// The decision about the changes that are taken over next.
+    agreed: Consent,
     /// Warnings that are not printed yet.
     pub notes: Vec<String>,
     /// The time and length of the file when both were in step, if nothing has happened since.
@@ -114,6 +117,7 @@ impl<'a> Kept<'a> {
             n_written: 0,
             refused: Vec::new(),
             said: HashSet::new(),
+            agreed: Consent::default(),
             notes: Vec::new(),
             stamp: None,
             due: Instant::now(),
@@ -177,14 +181,14 @@ impl<'a> Kept<'a> {
         let new = new.filter(|warning| changes.source.is_some() || warning.message.contains(" is done, "));
         new.for_each(|warning| self.warn(warning.line, &warning.message));
         let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
-        if is_changed && self.is_taken(state, &changes, asks)? {
+        if is_changed && self.is_taken(state, &changes, asks).await? {
             return self.amend(state, changes).await;
         }
         self.write(now, changes).await
     }
 
     /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run.
-    fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
+    async fn is_taken(&mut self, state: &PlannerState, changes: &Changes, asks: bool) -> Result<bool, Failure> {
         let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {
             self.refuse(line, "the file was changed, but the plan has ended: run the file again");
@@ -199,11 +203,10 @@ impl<'a> Kept<'a> {
         };
         let tasks = changes.defined.iter().filter(runs).cloned().collect::<Vec<_>>();
         if asks {
-            consent(self.session, &tasks, &roster, "")?;
-        } else if !tasks.is_empty() && !self.session.yes {
-            let sync = self.session.command_on("plan sync", &self.plan);
-            self.warn(line, &format!("the file has new commands; to take that over: {sync}"));
-            return Ok(false);
+            self.agreed = consent(self.session, &tasks, &roster, ("", state.config.folder.as_deref())).await?;
+        } else if !tasks.is_empty() {
+            let agree = self.session.command_on("agree", &self.plan);
+            self.warn(line, &format!("the file has new commands, which run once you agree: {agree}"));
         }
         Ok(true)
     }
@@ -227,7 +230,11 @@ impl<'a> Kept<'a> {
         if !amendments.is_empty() {
             let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
             match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
-                Ok(executed) => self.seen = if executed.events.is_empty() { self.seen } else { head },
+                Ok(executed) => {
+                    self.seen = if executed.events.is_empty() { self.seen } else { head };
+                    let (agreed, state) = (std::mem::take(&mut self.agreed), planner.handler().state());
+                    keep(self.session, &self.store, &self.plan, state, agreed).await?;
+                }
                 // A task has begun meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay(..) | PlannerError::TaskEnded(..))) => {
                     return Ok(false);

@@ -105,6 +105,11 @@ impl AsOf {
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
         let messages = self.handled(&self.kept.messages).await?;
         let conflicts = self.folded(&self.kept.conflicts).await?;
+        // The decisions are known as they are now.
+        let roster = self.crew.roster().filter(|_| !self.is_past);
+        if let Some(trust) = roster.and_then(|roster| roster.trust.as_ref()) {
+            trust.catch_up(self.store()).await?;
+        }
         let facts = Facts {
             project: self.project(),
             now: self.now,
@@ -113,6 +118,7 @@ impl AsOf {
             asks: &asks.0,
             messages: &messages.0,
             conflicts: &conflicts.0,
+            roster,
         };
         let mut needs = needs_you(&facts);
         // Between two tasks of a run, its plan is ready for a moment.

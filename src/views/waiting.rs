@@ -31,6 +31,7 @@ impl NeedView {
     fn lines(&self) -> String {
         let (plan, part) = self.id.split_once('/').unwrap_or((&self.id, ""));
         let begin = match self.kind {
+            Kind::Consent => format!("task {part} runs once you agree: "),
             Kind::Step | Kind::Parked => format!("task {part} waits for you: "),
             Kind::Paused if part.is_empty() => format!("plan {plan} is paused: "),
             Kind::Paused => format!("task {part} is paused: "),

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
+mod consent;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};

@@ -313,7 +313,7 @@ fn importing_another_log_or_a_fork_exits_with_9_and_a_plan_export_is_refused() {
     assert!(tables(&there) == before);
     let before = tables(&here);
     let forked = export.replacen("Which colour", "What colour", 1);
-    import(&here, &forked).expect(9).says(&["line 2: ", "differ at position 1, in data"]);
+    import(&here, &forked).expect(9).says(&["line 3: ", "differ at position 2, in data"]);
     assert!(tables(&here) == before);
     here.plan("Run `true`").1.expect(0);
     let first = here.run(&["export", &plan]).expect(0).stdout;
@@ -479,13 +479,13 @@ fn db_check_passes_a_sound_log_and_reports_findings_with_positions() {
     append(&scene, "planner", "TasksPlanned", &["{\"tasks\":\"\u{1b}[2J\"}".replace('\u{1b}', "\\u001b")]);
     append(&scene, "task", "Nonsense", &["{}".into()]);
     let database = rusqlite::Connection::open(scene.path(".crewlog/log.db")).expect("it is a database");
-    database.execute("UPDATE events SET created_at = 1 WHERE position = 3", []).expect("it is a table");
+    database.execute("UPDATE events SET created_at = 1 WHERE position = ?1", [n_events as i64]).expect("it is a table");
     let found = scene.run(&["db", "check"]).expect(1);
     let lines: Vec<_> = found.stdout.lines().collect();
     let (planner, task) =
         (format!("position {}: the event", n_events + 1), format!("position {}: the event", n_events + 2));
     assert_eq!(lines.len(), 3, "{found:?}");
-    assert!(lines[0].starts_with("position 3: created_at runs backwards"), "{found:?}");
+    assert!(lines[0].starts_with(&format!("position {n_events}: created_at runs backwards")), "{found:?}");
     assert!(
         lines[1].starts_with(&planner) && lines[1].contains("(TasksPlanned, version 1.0) cannot be read"),
         "{found:?}"

@@ -39,8 +39,8 @@ fn all_that_would_run_is_shown_and_nothing_else() {
         "5 tasks, 1 with a command, 2 for agents, in FOLDER:",
         "              2  Run `echo given-up` (true)  (given up)",
         "              3  echo brush",
-        "              4  Paint the door (true)",
         "              3  rm brush  (if it is to be undone)",
+        "              4  Paint the door (true)",
         "  prompt.system  Be brief.",
     ];
     let without =

@@ -35,7 +35,7 @@ fn a_run_that_loses_its_terminal_releases_its_task() {
 /// In a namespace of its own a small disk is mounted, which the first task fills until the log cannot grow.
 #[test]
 fn a_task_that_ended_on_a_full_disk_is_recorded_once_there_is_room() {
-    let script = "mount -t tmpfs -o size=400k disk disk || exit 7
+    let script = "mount -t tmpfs -o size=600k disk disk || exit 7
         crewlog --store disk/log.db run plan.md --yes 2>&1 >plan | while IFS= read -r line; do
             case $line in *'no space is left'*) echo \"$line\"; rm -f disk/filler ;; esac
         done

@@ -92,7 +92,7 @@ fn stepping_forward_and_back_prints_the_same_text() {
         "asked by a person: Initialize",
         "* plan title: Ship",
         "* task 2 is new: Paint it",
-        "because of 2 TaskDispatched",
+        "because of 3 TaskDispatched",
         "* task 1 executor: shell@",
         "* task 1 state: running -> failed",
         "* task 4 state: planned -> skipped",
@@ -208,7 +208,7 @@ fn the_plan_is_shown_as_of_an_event() {
     }
     assert!(n_compared > 10, "{n_compared}");
     let first = stepping(&scene, &[&plan], "s\n").expect(0).stdout;
-    assert!(first.contains("ready  made just now, as of position 1\n"), "also in the middle of an append:\n{first}");
+    assert!(first.contains("ready  made just now, as of position 2\n"), "also in the middle of an append:\n{first}");
 }
 
 #[test]

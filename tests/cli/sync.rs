@@ -198,7 +198,12 @@ fn a_file_changed_during_the_run_amends_the_plan() {
     scene.write("edit.sh", edit);
     let text = "- [ ] A: Run `sh edit.sh`\n- [ ] B: Run `echo two >> out`\n- [ ] C: Run `echo three >> out`\n";
     scene.write("plan.md", text);
-    let ran = scene.run(&["run", "plan.md", "--yes", "--sync"]).expect(0);
+    let ran = scene.run(&["run", "plan.md", "--yes", "--sync"]).expect(5);
+    let plan = ran.stdout.trim();
+    ran.says(&["the file has new commands", &format!("crewlog agree {plan}")]);
+    assert!(!scene.path("out").exists(), "--yes agreed to the file as it was");
+    scene.run(&["agree", plan, "--yes"]).expect(0);
+    scene.run(&["resume", plan, "--sync"]).expect(0);
     assert_eq!(scene.read("out"), "2\nfour\n");
     let after = "- [x] A: Run `sh edit.sh`\n- [x] B: Run `echo 2 >> out`\n- [x] D: Run `echo four >> out`\n";
     assert_eq!(scene.read("plan.md"), after);
@@ -222,7 +227,11 @@ fn a_run_adopts_no_new_command_without_consent() {
     std::fs::write(scene.path("go"), "go\n").expect("the command reads it");
     running.finish().expect(5);
     assert!(!scene.path("bad").exists());
-    assert_eq!(scene.events_of_type("TasksAmended").len(), 0);
+    let waiting = scene.run(&["inbox", "-o", "json"]).expect(0).json();
+    assert_eq!(
+        (waiting["items"][0]["kind"].clone(), waiting["items"][0]["text"].clone()),
+        ("consent".into(), "touch bad".into())
+    );
 }
 
 #[test]

@@ -168,6 +168,8 @@ fn a_worker_processes_unprocessed_reports_before_it_becomes_idle() {
     let cut_off = export.lines().take(n_told + 1).map(|line| format!("{line}\n")).collect::<String>();
     there.write("log.jsonl", cut_off.replacen(&head(export.lines().count() - 1), &head(n_told), 1));
     there.run(&["import", "log.jsonl"]).expect(0);
+    there.run(&["work", "--until-idle"]).expect(5).says(&["task 2 runs once you agree: echo fine"]);
+    there.run(&["agree", "--yes"]).expect(0);
     there.run(&["work", "--until-idle"]).expect(0);
     assert_eq!(there.show(&plan)["tasks"][1]["result"], "fine");
 }
@@ -181,6 +183,7 @@ fn an_unreadable_plan_is_named_and_blocks_no_other() {
     there.write("log.jsonl", export.replacen("\"ClarificationRequested\"", "\"SomethingOfALaterVersion\"", 1));
     there.run(&["import", "log.jsonl"]).expect(0);
     let said = format!("{foreign} cannot be read and is left out: ");
+    there.run(&["agree", "--yes"]).expect(0).says(&[&said]);
     there.run(&["work", "--until-idle"]).expect(0).says(&[&said, "SomethingOfALaterVersion"]);
     assert_eq!(there.show(&sound)["tasks"][0]["result"], "fine");
     let listed = there.run(&["ls", "-o", "json"]).expect(0);

@@ -22,6 +22,7 @@ async fn needs(crew: &Crew, at: Option<Position>) -> Vec<Need> {
         agents: &crew.at(at).await.unwrap(),
         asks: &crew.at(at).await.unwrap(),
         messages: &crew.at(at).await.unwrap(),
+        roster: None,
         conflicts: &conflicts,
     })
 }

@@ -367,8 +367,11 @@ fn agents_plan_with_the_model_during_a_run_and_by_rule_with_no_model() {
     mock.configure("openai", "retries = 0");
     mock.scene.write("plan.json", STRATEGIC);
     let propose = ["plan", "propose", "plan.json", "--agent", "strategic", "--run", "--yes"];
-    let plan = mock.scene.run(&propose).expect(0).stdout.trim().to_owned();
+    let plan =
+        mock.scene.run(&propose).expect(5).says(&["runs once you agree: echo hello >> said"]).stdout.trim().to_owned();
     let below = format!("{plan}.1-1");
+    mock.scene.run(&["agree", "--yes"]).expect(0);
+    mock.scene.run(&["resume", &plan]).expect(0);
     assert_eq!(tasks(&mock.scene, &below), [("Greet everybody".to_owned(), Vec::new())]);
     let asked = mock.scene.events().into_iter().filter(|event| event["stream_id"] == "model").collect::<Vec<_>>();
     assert_eq!(asked.len(), 2, "{asked:?}");

@@ -192,6 +192,7 @@ impl Scene {
             agents: &Agents::default(),
             asks: &Asks::default(),
             messages: &Messages::default(),
+            roster: None,
             conflicts: &Conflicts::default(),
         })
     }

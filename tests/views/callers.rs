@@ -11,7 +11,8 @@ use super::api::{answered, token};
 use crate::cli::scene::Scene;
 
 /// Each command, and the scope that it needs.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 20] = [
+    ("agree", "operator"),
     ("answer", "operator"),
     ("cancel", "write"),
     ("end-leases", "operator"),

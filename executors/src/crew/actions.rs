@@ -24,6 +24,13 @@ pub enum NeedAction {
         /// The plan or the task.
         target: String,
     },
+    /// Agrees to what a task runs, as it was shown.
+    Agree {
+        /// The task.
+        target: String,
+        /// The digests of what was shown.
+        seen: Vec<String>,
+    },
     /// Opens a failed task again.
     Retry {
         /// The task.
@@ -73,6 +80,7 @@ impl NeedAction {
         match self {
             Self::Answer { question, text } => format!("answer {} {}", word(question), word(text)),
             Self::Resume { target } => format!("resume {}", word(target)),
+            Self::Agree { target, .. } => format!("agree {}", word(target)),
             Self::Retry { target } => format!("retry {}", word(target)),
             Self::TaskDone { task, result } => format!("task done {} {}", word(task), word(result)),
             Self::TaskFail { task, error } => format!("task fail {} {}", word(task), word(error)),

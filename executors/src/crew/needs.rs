@@ -19,7 +19,10 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use super::actions::{NeedAction, OWN_WORDS};
+use crate::roster::{Roster, Unagreed};
 
+/// The most tasks of a plan that each have an item because nobody agreed to them.
+const UNAGREED_MAX: usize = 50;
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
 /// The answers to a question about a failed task.
@@ -31,6 +34,8 @@ const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
 pub enum Kind {
     /// An agent may not do something on its own.
     Permission,
+    /// A task may not run before a person agrees to it.
+    Consent,
     /// A plan or an agent asks.
     Question,
     /// A task failed, and its plan asks how to continue.
@@ -105,6 +110,8 @@ pub struct Facts<'a> {
     pub messages: &'a Messages,
     /// The conflicts of all projects.
     pub conflicts: &'a Conflicts,
+    /// The executors of the machine, and the decisions about what they may run.
+    pub roster: Option<&'a Roster>,
 }
 
 /// An open plan.
@@ -180,8 +187,13 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
 fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let OpenPlan { plan, view, .. } = *open;
     let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
+    let unagreed = unagreed(facts, open);
     items.extend(view.state().tasks.iter().filter_map(|task| of_task(open, task)));
-    items.extend(of_whole_plan(facts, open));
+    let is_ready = |task: &Task| open.states.task(task.plan.id).state == State::Ready;
+    let lacks = |task: &Task| unagreed.iter().any(|need| need.id == open.within(task.plan.id));
+    let waits = !unagreed.is_empty() && view.state().tasks.iter().filter(|task| is_ready(task)).all(lacks);
+    items.extend(of_whole_plan(facts, open).into_iter().filter(|need| need.kind != Kind::Ready || !waits));
+    items.extend(unagreed.into_iter().take(UNAGREED_MAX));
     for item in &mut items {
         // The last event is the last sign of a run that died, and the moment since which nobody runs the plan.
         let last = matches!(item.kind, Kind::Interrupted | Kind::Ready).then_some(view.changed_at).flatten();
@@ -218,6 +230,20 @@ pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn
         Some(error) => question.question.replacen(error, &shorten(error), 1),
         None => question.question.clone(),
     }
+}
+
+/// The items of tasks that may not run before a person agrees.
+fn unagreed(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
+    let unagreed = facts.roster.map(|roster| roster.unagreed(open.plan, open.view.state())).unwrap_or_default();
+    let need = |Unagreed { task, text, lacking, .. }| {
+        let named = open.within(task);
+        let seen = lacking.into_iter().map(|agreement| agreement.digest).collect();
+        let actions = vec![NeedAction::Agree { target: named.clone(), seen }];
+        let holds_up = held_up(open.plan, open.view, |held| held == task);
+        let since = open.since.get(&claim::aggregate_id(open.plan, task)).copied();
+        Need { since, holds_up, actions, ..Need::new(Kind::Consent, named, String::new(), text) }
+    };
+    unagreed.into_iter().map(need).collect()
 }
 
 /// The item of a task that waits for a person's work, permission or order to resume.

@@ -6,6 +6,7 @@
 pub mod agents;
 pub mod asks;
 pub mod conflicts;
+pub mod consent;
 pub mod globs;
 pub mod leases;
 pub mod mentions;

@@ -51,9 +51,10 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     };
     // Also where it is only taken up: `work` would run it without another word.
     let config = session.config_of_new(propose.run_args.jobs)?;
-    consent(session, &proposal.tasks, &roster, &config.system_prompt)?;
+    let agreed = consent(session, &proposal.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
+    let agreed = (agreed, proposal.tasks.clone());
     let id = new_plan_id(session, proposal.title.as_ref(), &proposal.tasks, &propose.file);
     let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let run_args = propose.run.then_some(&propose.run_args);
-    start(session, id, begin, roster, run_args, false).await
+    start(session, id, begin, agreed, roster, run_args, false).await
 }

@@ -1,6 +1,7 @@
 //! `plan set`: changes the settings of a plan.
 
 use clap::Args;
+use crewlog_executors::consent::Consent;
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -32,5 +33,5 @@ pub async fn set(session: &Session, Set { plan, settings, reason }: Set) -> Resu
     let target = Target::find(session, &plan, Choice::Changed).await?;
     let typed = settings.into_iter().map(|setting| setting.value).collect();
     let changes = settings::of_open(typed, target.state().config.budget).map_err(Failure::user)?;
-    give(session, target, Command::Configure { changes, reason }, "changed").await
+    give(session, target, Command::Configure { changes, reason }, "changed", Consent::default()).await
 }

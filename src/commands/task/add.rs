@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
+use crewlog_executors::consent::Consent;
 use crewlog_executors::crew::standing_plan;
 use crewlog_mq::{EventStore, ExecuteError, Range};
 use crewlog_planner::event::{Amendment, Command, PlannerConfig};
@@ -15,7 +16,7 @@ use utoipa::ToSchema;
 
 use super::changing::{give, tell};
 use crate::cli::typed::{BY_PERSON, by_person};
-use crate::consent::consent;
+use crate::consent::{consent, keep};
 use crate::context::{Session, roster};
 use crate::plan_file::print_warnings;
 use crate::target::{Target, order};
@@ -77,7 +78,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
         return Err(Failure::new(Code::Nothing, format!("{plan} has no tasks yet, and so no task {name:?}"))
             .hint("to add to another plan, name it: --plan PLAN"));
     }
-    consent_to(session, &text, known.state())?;
+    let agreed = consent_to(session, &text, known.state()).await?;
     if tags.is_empty() {
         // Only the number of agents and workers limits what runs at once.
         let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
@@ -86,7 +87,10 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
         match order(&mut target.planner, initialize).await {
-            Ok(executed) => return tell(session, &target, &executed.events, 0, ""),
+            Ok(executed) => {
+                keep(session, &store, &plan, target.state(), agreed).await?;
+                return tell(session, &target, &executed.events, 0, "");
+            }
             // Another has just made it.
             Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
             Err(error) => return Err(error.into()),
@@ -95,7 +99,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     let target = Target::find_to_tell(session, &plan).await?;
     let (after, before) = (target.ids(session, &add.after)?, target.ids(session, &add.before)?);
     let amendments = vec![Amendment::Add { text, after, before }];
-    give(session, target, Command::Amend { amendments, reason: add.reason }, "changed").await
+    give(session, target, Command::Amend { amendments, reason: add.reason }, "changed", agreed).await
 }
 
 /// True of words that look like a path, so that a mistyped path becomes no task.
@@ -136,7 +140,7 @@ fn check_name(name: &str) -> Result<(), Failure> {
 }
 
 /// Prose must not become shell unasked.
-fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(), Failure> {
+async fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<Consent, Failure> {
     let options = ReadOptions::default();
     let parsed = match &state.tasks[..] {
         // It becomes a plan of its own.
@@ -146,5 +150,7 @@ fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Result<(),
     print_warnings(session, &parsed.warnings, Path::new("-"));
     // Nothing is carried out here, so nothing is stopped for running long.
     let roster = roster::roster(session, Duration::MAX, &[])?;
-    consent(session, &parsed.tasks, &roster, &state.config.system_prompt)
+    let of_new = session.config_of_new(None)?.folder;
+    let folder = if state.tasks.is_empty() { of_new } else { state.config.folder.clone() };
+    consent(session, &parsed.tasks, &roster, (&state.config.system_prompt, folder.as_deref())).await
 }

@@ -1,6 +1,7 @@
 //! Shared by the commands of `task` and `plan set`: change a plan, or report on a task, and print what changed.
 
 use crewlog_executors::claiming::claim_of;
+use crewlog_executors::consent::Consent;
 use crewlog_executors::{human, planning};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Command, Event, TaskStatus};
@@ -9,6 +10,7 @@ use crewlog_planner::state::Task;
 use serde_json::json;
 
 use crate::cli::typed::InPlan;
+use crate::consent::keep;
 use crate::context::Session;
 use crate::target::{Target, order, propagate};
 use crate::ui::failure::{Code, Failure};
@@ -22,9 +24,16 @@ pub async fn check_person(session: &Session, task: &Task) -> Result<(), Failure>
 }
 
 /// Changes a plan, and prints what changed; `verb` is for tasks that were there before.
-pub async fn give(session: &Session, mut target: Target, command: Command, verb: &str) -> Result<Code, Failure> {
+pub async fn give(
+    session: &Session,
+    mut target: Target,
+    command: Command,
+    verb: &str,
+    agreed: Consent,
+) -> Result<Code, Failure> {
     let (had_ended, n_known) = (target.state().phase.is_ended(), target.state().tasks.len());
     let executed = order(&mut target.planner, command).await?;
+    keep(session, &target.store, &target.plan, target.state(), agreed).await?;
     propagate(&target.store, &target.plan).await?;
     if had_ended && !executed.events.is_empty() && !target.state().phase.is_ended() {
         say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));

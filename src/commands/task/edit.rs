@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use crewlog_executors::consent::Consent;
 use crewlog_mq::{ExecuteError, Handler};
 use crewlog_planner::event::{Amendment, Command, Edit, Event};
 use crewlog_planner::plan::TaskPlan;
@@ -48,8 +49,8 @@ pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTas
     let kept = found.plan.command.clone().filter(|_| is_reworded && session.output == Output::Text);
     let (id, name, plan) = (found.plan.id, found.plan.name(), target.plan.clone());
     let command = Command::Amend { amendments: vec![Amendment::Edit { task: id, edits }], reason };
-    consent_to_edits(session, target.planner.handler(), command.clone())?;
-    let given = give(session, target, command, "changed").await?;
+    let agreed = consent_to_edits(session, target.planner.handler(), command.clone()).await?;
+    let given = give(session, target, command, "changed", agreed).await?;
     if let Some(command) = kept {
         let other = session.command_in("task edit", &plan, &name);
         say(&visible(&format!(
@@ -60,7 +61,7 @@ pub async fn edit(session: &Session, EditTask { task, changes, reason }: EditTas
 }
 
 /// Asks before an edit changes what a task executes. It is decided on a copy first, so that no refused edit is asked about.
-fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<(), Failure> {
+async fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> Result<Consent, Failure> {
     let roster = roster::roster(session, Duration::MAX, &[])?;
     let events = planner.clone().process(command);
     let events = events.map_err(ExecuteError::Refused)?;
@@ -76,5 +77,6 @@ fn consent_to_edits(session: &Session, planner: &Planner, command: Command) -> R
             || (&task.command, &task.assignee, &task.sub_plan) != (&known.command, &known.assignee, &known.sub_plan)
     };
     let tasks = amended.flatten().filter(is_told_otherwise).collect::<Vec<_>>();
-    consent(session, &tasks, &roster, &planner.state().config.system_prompt)
+    let config = &planner.state().config;
+    consent(session, &tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await
 }

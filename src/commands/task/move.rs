@@ -1,6 +1,7 @@
 //! `task move`: makes a task wait for other tasks than before.
 
 use clap::Args;
+use crewlog_executors::consent::Consent;
 use crewlog_planner::event::{Amendment, Command};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -37,5 +38,5 @@ pub async fn reorder(session: &Session, Move { task, after, reason }: Move) -> R
         session.person_only("skip or change a question").await?;
     }
     let amendments = vec![Amendment::Reorder { task: task.plan.id, after: target.ids(session, &after)? }];
-    give(session, target, Command::Amend { amendments, reason }, "moved").await
+    give(session, target, Command::Amend { amendments, reason }, "moved", Consent::default()).await
 }

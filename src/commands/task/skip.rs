@@ -1,6 +1,7 @@
 //! `task skip`: skips tasks; the tasks that wait for them may run.
 
 use clap::Args;
+use crewlog_executors::consent::Consent;
 use crewlog_planner::event::{Amendment, Command};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -37,5 +38,5 @@ pub async fn skip(session: &Session, Skip { tasks, reason }: Skip) -> Result<Cod
         check_person(session, task).await?;
         amendments.push(Amendment::Skip { task: task.plan.id, keeps_order: true });
     }
-    give(session, target, Command::Amend { amendments, reason }, "changed").await
+    give(session, target, Command::Amend { amendments, reason }, "changed", Consent::default()).await
 }

@@ -32,7 +32,7 @@ pub enum NeedGroup {
 impl NeedGroup {
     pub fn of(kind: Kind) -> Self {
         match kind {
-            Kind::Permission | Kind::Question | Kind::Failure => Self::Answer,
+            Kind::Permission | Kind::Consent | Kind::Question | Kind::Failure => Self::Answer,
             Kind::Step
             | Kind::Parked
             | Kind::Stopped
@@ -110,6 +110,7 @@ pub fn anchor(need: &NeedView) -> String {
 fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
     let from = cut(&need.from, 120);
     match need.kind {
+        Kind::Consent => (format!("{} runs once you agree", look.name_of_task(&need.id)), need.text.clone()),
         Kind::Permission | Kind::Question | Kind::Failure => match need.text.trim().split_once('\n') {
             Some((first, rest)) => (first.to_owned(), rest.to_owned()),
             None if need.text.chars().count() > TITLE_CHARS_MAX => (need.text.clone(), need.text.clone()),

@@ -1,0 +1,246 @@
+//! Nothing runs that no person agreed to: the inputs of programs, and the decisions about them on a log.
+
+use std::collections::BTreeSet;
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use crewlog_mq::{
+    Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Recorded, Runner, Timestamp,
+};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Consents, Decide, Means, STREAM};
+use crewlog_planner::event::TaskInput;
+use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
+use futures::TryStreamExt;
+use sha2::{Digest, Sha256};
+use tempfile::NamedTempFile;
+
+use crate::caller::account;
+
+/// All that a task gives to a program.
+#[derive(Debug, Clone, Copy)]
+pub enum Told<'a> {
+    /// A command, for the shell.
+    Command(&'a str),
+    /// A text, for an agent or for the plan that carries it out.
+    Text(&'a str, &'a [String], Option<&'a SubPlan>),
+}
+
+impl<'a> Told<'a> {
+    /// The input of a task's program, and the command of its undo.
+    pub fn of(task: &'a TaskPlan) -> impl Iterator<Item = Self> {
+        let text = || Self::Text(&task.description, &task.notes, task.sub_plan.as_ref());
+        let own = task.command.as_deref().map_or_else(text, Self::Command);
+        [own].into_iter().chain(task.compensate.as_deref().map(Self::Command))
+    }
+
+    /// As people read it, whole.
+    pub fn shown(self) -> String {
+        match self {
+            Self::Command(command) => command.to_owned(),
+            Self::Text(text, notes, sub_plan) => {
+                let below = sub_plan.map(|below| below.text.clone()).filter(|below| below != text);
+                [text.to_owned()].into_iter().chain(notes.iter().cloned()).chain(below).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
+
+    /// A digest over it and the folder, in hexadecimal.
+    pub fn digest(self, folder: &str) -> String {
+        let parts = match self {
+            Self::Command(command) => vec!["command".to_owned(), command.to_owned()],
+            Self::Text(text, notes, sub_plan) => {
+                let below = sub_plan.map(|below| serde_json::to_string(below).unwrap_or_default());
+                [vec!["text".to_owned(), text.to_owned(), below.unwrap_or_default()], notes.to_vec()].concat()
+            }
+        };
+        let mut hash = Sha256::new();
+        for part in [folder.to_owned()].iter().chain(&parts) {
+            hash.update(part.len().to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The agreements that a task of a plan needs. `folder` is that of the plan.
+pub fn needed(plan: &str, task: &TaskPlan, folder: Option<&str>) -> Vec<Agreement> {
+    let id = task.compensates.unwrap_or(task.id);
+    let of = |told: Told<'_>| Agreement { plan: plan.to_owned(), task: id, digest: told.digest(folder.unwrap_or("")) };
+    Told::of(task).map(of).collect()
+}
+
+/// The inputs of programs that were agreed to, for tasks that are about to be made.
+#[derive(Debug, Default)]
+pub struct Consent {
+    /// The means; unset if an agent gave the order, which binds its own process alone.
+    pub how: Option<Means>,
+    /// The digests, each with the folder of the plan.
+    pub digests: BTreeSet<String>,
+    /// Those that count again in later plans.
+    pub remembered: BTreeSet<String>,
+}
+
+impl Consent {
+    /// Records the decision for the tasks of a plan, with their folder, and returns what may run. A task that has changed since
+    /// it was shown waits. Where the numbers of tasks are known, this comes before the plan: a run that is killed between the two
+    /// leaves none that waits.
+    ///
+    /// # Errors
+    /// As of [`decide`].
+    pub async fn record<'t>(
+        self,
+        store: &EventStore,
+        tags: &[String],
+        plan: &str,
+        (tasks, folder): (impl IntoIterator<Item = &'t TaskPlan>, Option<&str>),
+        cause: &Cause,
+    ) -> Result<Vec<Agreement>, ExecuteError<CrewError>> {
+        let needed = tasks.into_iter().flat_map(|task| needed(plan, task, folder));
+        let tasks: Vec<_> = needed.filter(|needed| self.digests.contains(&needed.digest)).collect();
+        if let (Some(how), false) = (self.how, tasks.is_empty()) {
+            let (by, remembered, at) = (account(), self.remembered, store.now());
+            let agreed = ConsentEvent::Agreed { by, how, tasks: tasks.clone(), remembered, at };
+            decide(store, tags, agreed, cause).await?;
+        }
+        Ok(tasks)
+    }
+}
+
+/// The decisions on a log, as a process that runs tasks knows them. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Trust(Arc<TrustInner>);
+
+#[derive(Debug)]
+struct TrustInner {
+    /// The accounts whose decisions count here.
+    accounts: Vec<String>,
+    /// Earlier decisions came with an import, and count for nothing.
+    after: Position,
+    known: RwLock<Decisions>,
+}
+
+#[derive(Debug, Default)]
+struct Decisions {
+    consents: Consents,
+    /// Agreements for this process alone.
+    own: BTreeSet<Agreement>,
+    at: Position,
+}
+
+impl Trust {
+    /// The decisions of these accounts count, after a position.
+    pub fn new(accounts: Vec<String>, after: Position) -> Self {
+        Self(Arc::new(TrustInner { accounts, after, known: RwLock::default() }))
+    }
+
+    /// Reads the decisions that are not known yet.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn catch_up(&self, store: &EventStore) -> Result<(), Error> {
+        let at = self.known().at.max(self.0.after);
+        let mut records = std::pin::pin!(store.records(&Query::stream(STREAM), Range::after(at)));
+        while let Some(recorded) = records.try_next().await? {
+            self.apply(&recorded);
+        }
+        Ok(())
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Decisions> {
+        self.0.known.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When one of the accounts agreed to a digest, in any plan.
+    pub fn remembers(&self, digest: &str) -> Option<Timestamp> {
+        let known = self.known();
+        self.0.accounts.iter().filter_map(|by| known.consents.remembers(by, digest)).max()
+    }
+
+    /// Takes in an event, if it is a decision that is not known yet.
+    pub fn apply(&self, recorded: &Recorded) {
+        let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+        if recorded.stream_id == STREAM && recorded.position > known.at.max(self.0.after) {
+            known.at = recorded.position;
+            match recorded.decode() {
+                Ok(event) => known.consents.apply(&event),
+                Err(error) => tracing::warn!(%error, "skipped a decision that cannot be read"),
+            }
+        }
+    }
+
+    /// Agrees to something in this process alone.
+    pub fn agree_here(&self, tasks: impl IntoIterator<Item = Agreement>) {
+        self.0.known.write().unwrap_or_else(PoisonError::into_inner).own.extend(tasks);
+    }
+
+    /// True if somebody whose decisions count here has agreed.
+    pub fn has(&self, wanted: &Agreement) -> bool {
+        let known = self.known();
+        known.own.contains(wanted) || known.consents.has(&self.0.accounts, wanted)
+    }
+
+    /// True if a dispatched task may run.
+    pub fn allows(&self, plan: &str, task: TaskId, input: &TaskInput) -> bool {
+        let text = || Told::Text(&input.description, &input.notes, input.sub_plan.as_ref());
+        let told = input.command.as_deref().map_or_else(text, Told::Command);
+        let digest = told.digest(input.folder.as_deref().unwrap_or(""));
+        self.has(&Agreement { plan: plan.to_owned(), task: input.compensates.unwrap_or(task), digest })
+    }
+}
+
+/// Appends a decision about a project, which its tag names.
+///
+/// # Errors
+/// A decision about too many tasks, or a fault of the log.
+pub async fn decide(
+    store: &EventStore,
+    tags: &[String],
+    decision: ConsentEvent,
+    cause: &Cause,
+) -> Result<(), ExecuteError<CrewError>> {
+    let project = tags.iter().find_map(|tag| tag.strip_prefix("project:")).unwrap_or_default();
+    let of_project = vec![format!("project:{project}")];
+    let mut consents: Runner<Consents> = Runner::new(store.clone(), STREAM, project, of_project);
+    loop {
+        match consents.execute(Decide(decision.clone()), cause).await {
+            // Another process appended first.
+            Err(ExecuteError::Contended { .. }) => {}
+            other => return other.map(drop),
+        }
+    }
+}
+
+/// The position in a file up to which a log came by an import: decisions up to there are those of another log.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn imported(file: &Path) -> Result<Position, String> {
+    match fs::read_to_string(file) {
+        Ok(text) => text
+            .trim()
+            .parse()
+            .map(Position)
+            .map_err(|_| format!("{} holds no position: it is damaged", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Position(0)),
+        Err(error) => Err(format!("{} cannot be read: {error}", file.display())),
+    }
+}
+
+/// Writes such a file.
+///
+/// # Errors
+/// It cannot be written.
+pub fn note_import(file: &Path, head: Position) -> Result<(), String> {
+    let write = || {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        let mut new = NamedTempFile::new_in(folder)?;
+        writeln!(new, "{}", head.0)?;
+        new.persist(file).map_err(|error| error.error)
+    };
+    write().map(drop).map_err(|error: io::Error| format!("{} cannot be written: {error}", file.display()))
+}
