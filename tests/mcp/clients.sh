@@ -29,6 +29,8 @@ trap 'kill "${started[@]}" 2>/dev/null; wait; rm -rf "$scene"' EXIT
 mkdir "$scene/tree" "$scene/home"
 export HOME="$scene/home"
 git init -q "$scene/tree"
+# Without a log the server offers no tools.
+(cd "$scene/tree" && "$binary" init --no-hosts >/dev/null)
 "$clients/python/bin/python" "$here/python_client.py" "$binary" "$scene/tree"
 "$node" "$clients/typescript_client.mjs" "$binary" "$scene/tree"
 
