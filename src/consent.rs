@@ -35,7 +35,8 @@ pub async fn consent(
     (system_prompt, folder): (&str, Option<&str>),
 ) -> Result<Consent, Failure> {
     let folder = folder.unwrap_or("");
-    let is_person = session.is_person().await?;
+    // A program that may say yes was given that right by a person.
+    let is_person = session.is_person().await? || (session.yes && !session.is_local());
     let trust = session.trust(&[]).await?.filter(|_| is_person);
     let remembered = |told: &Told<'_>| told.digest(&in_worktree(session, folder));
     let mut runs = Vec::new();
@@ -70,7 +71,7 @@ pub async fn consent(
     let n_new = runs.iter().filter(|run| run.agreed.is_none()).count();
     if n_new == 0 {
         let last = runs.iter().filter_map(|run| run.agreed).max().unwrap_or_default();
-        let n_runs = count(runs.len(), "command or text");
+        let n_runs = count(runs.len(), "step");
         session.remark(&format!("{n_runs} as you agreed to, last {}", ago(last, now())));
         return Ok(Consent { how: Some(Means::Order), ..given });
     }

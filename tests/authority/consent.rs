@@ -1,8 +1,10 @@
 //! Nothing runs that no person agreed to: who orders it, by which face, and what the log says.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::cli::scene::{Ran, Running, Scene};
+use crate::views::api::{Api, answered, token};
 
 fn by_agent(scene: &Scene, words: &[&str]) -> Ran {
     Running::start(scene.crewlog(words).env("AGENT_ID", "ann")).finish()
@@ -188,4 +190,31 @@ fn an_agreement_has_no_text_and_names_its_author() {
     let agreed: Value = serde_json::from_str(export.lines().find(|line| line.contains("\"Agreed\"")).unwrap()).unwrap();
     assert_eq!((&agreed["data"]["how"], &agreed["metadata"]["extra"]["by"]["face"]), (&json!("yes"), &json!("cli")));
     assert!(!agreed["data"].to_string().contains("secret"), "{agreed}");
+}
+
+#[tokio::test]
+async fn over_http_a_right_to_say_yes_agrees_and_a_look_agrees_only_to_what_was_seen() {
+    let scene = Scene::with_repository();
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let api = Api::start(&scene);
+    let executor = token(&scene, "executor", "read,write,execute");
+    let order = |name: &str, body: Value| {
+        let request = api.bare(Method::POST, &format!("/api/commands/{name}")).bearer_auth(&executor);
+        async move { answered(request, &body).await }
+    };
+    let agreed = json!({ "text": "# Build\n1. Run `echo built >> out`\n", "yes": true });
+    assert_eq!(order("run", agreed).await.0, 200);
+    works(&scene).expect(0);
+    assert_eq!(scene.read("out"), "built\n");
+    by_agent(&scene, &["task", "add", "Run `echo a >> out`", "--new", "--plan", "side", "--yes"]).expect(0);
+    let item = api.view("/api/needs").await["items"][0].clone();
+    assert_eq!((&item["kind"], &item["text"]), (&json!("consent"), &json!("echo a >> out")), "{item}");
+    let mut action = item["actions"][0].clone();
+    action.as_object_mut().unwrap().remove("action");
+    assert_eq!(order("agree", action.clone()).await.0, 403, "only an operator decides");
+    let other = json!({ "target": "side/1", "seen": ["0123"] });
+    assert_eq!(api.command("agree", &other).await.0, 409, "what was shown is not what would run");
+    assert_eq!(api.command("agree", &action).await.0, 200);
+    works(&scene);
+    assert_eq!(scene.read("out"), "built\na\n");
 }

@@ -134,6 +134,7 @@ async fn commands_run_only_with_consent_from_an_authorised_caller() {
     assert_eq!(api.view("/api/plans").await["items"], json!([]));
     let (status, made) = api.command("run", &agreed).await;
     assert_eq!(status, 200, "{made}");
+    assert_eq!(scene.events_of_type("Agreed").len(), 1);
     // The server does not run it.
     assert_eq!(task(&scene.show(made["plan"].as_str().unwrap()), 1)["state"], "ready");
 

@@ -1,7 +1,7 @@
 //! The views over HTTP: the same as on the command line, at any position; commands, streams and permissions.
 
 mod access;
-mod api;
+pub mod api;
 mod at;
 mod callers;
 mod commands;
