@@ -217,4 +217,14 @@ async fn over_http_a_right_to_say_yes_agrees_and_a_look_agrees_only_to_what_was_
     assert_eq!(api.command("agree", &action).await.0, 200);
     works(&scene);
     assert_eq!(scene.read("out"), "built\na\n");
+    // The form of the page sends the same.
+    by_agent(&scene, &["task", "add", "Run `echo b >> out`", "--plan", "side", "--yes"]).expect(0);
+    let action = api.view("/api/needs").await["items"][0]["actions"][0].clone();
+    let (target, seen) = (action["target"].as_str().unwrap(), action["seen"][0].as_str().unwrap());
+    let request = api.bare(Method::POST, "/do/agree").header("cookie", api.cookie().await);
+    let form = request.header("content-type", "application/x-www-form-urlencoded");
+    let done = form.body(format!("target={target}&seen={seen}&back=/")).send().await.unwrap();
+    assert_eq!(done.status(), 303, "{}", done.text().await.unwrap());
+    works(&scene);
+    assert_eq!(scene.read("out"), "built\na\nb\n");
 }

@@ -19,7 +19,7 @@ use crate::serve::page::{Form as PageForm, Framed, encoded};
 /// The fields of a form that are not fields of the command.
 const BACK: &str = "back";
 /// The fields of commands that are lists.
-const LISTS: [&str; 7] = ["after", "before", "changes", "leases", "settings", "tasks", "to"];
+const LISTS: [&str; 8] = ["after", "before", "changes", "leases", "seen", "settings", "tasks", "to"];
 /// The longest message after a command, in characters.
 const SAID_CHARS_MAX: usize = 300;
 
@@ -96,6 +96,7 @@ pub fn sentence(text: &str) -> String {
 /// The message after a command.
 fn done(name: &str) -> &'static str {
     match name {
+        "agree" => "It may run.",
         "answer" => "Answered.",
         "cancel" => "It is cancelled.",
         "pause" => "It is paused.",

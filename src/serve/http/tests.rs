@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 use super::forms::command_of;
 use crate::action::{Action, of_need};
 use crate::commands::resume::ResumeTarget;
-use crate::commands::{Cli, Command, Plan, Task};
+use crate::commands::{Agree, Cli, Command, Plan, Task};
 use crate::ui::text::words;
 
 const WORDS: &str = "2h";
+
+/// The digest of an input.
+const SEEN: &str = "2b2470e603ddd69ae41fd6b1db59c4fb";
 
 /// One of each kind, with and without the person's own words, and with names that a shell or a form could break.
 fn actions() -> Vec<NeedAction> {
@@ -24,6 +27,7 @@ fn actions() -> Vec<NeedAction> {
         NeedAction::Answer { question: "it's/q1".into(), text: "--no &=; \u{e4}".into() },
         NeedAction::Resume { target: plan() },
         NeedAction::Resume { target: in_plan() },
+        NeedAction::Agree { target: in_plan(), seen: vec![SEEN.into()] },
         NeedAction::Retry { target: in_plan() },
         NeedAction::TaskDone { task: in_plan(), result: own() },
         NeedAction::TaskFail { task: in_plan(), error: own() },
@@ -42,6 +46,8 @@ fn of_line(line: &str) -> Action {
         Cli::try_parse_from(["crewlog".to_owned()].into_iter().chain(typed)).unwrap_or_else(|error| panic!("{error}"));
     match cli.command {
         Command::Answer(answer) => Action::Answer(answer),
+        // A command line shows it first.
+        Command::Agree(agree) => Action::Agree(Agree { seen: vec![SEEN.into()], ..agree }),
         Command::Resume(resume) => Action::Resume(ResumeTarget { target: resume.target.expect("it is typed") }),
         Command::Retry(retry) => Action::Retry(retry),
         Command::Cancel(cancel) => Action::Cancel(cancel),
