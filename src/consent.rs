@@ -38,7 +38,8 @@ pub async fn consent(
     // A program that may say yes was given that right by a person.
     let is_person = session.is_person().await? || (session.yes && !session.is_local());
     let trust = session.trust(&[]).await?.filter(|_| is_person);
-    let remembered = |told: &Told<'_>| told.digest(&in_worktree(session, folder));
+    let below = in_worktree(session, folder);
+    let remembered = |told: &Told<'_>| told.digest(&below);
     let mut runs = Vec::new();
     for task in tasks {
         // A cancelled task may be reopened by a retry, and a done one be undone.
@@ -61,7 +62,7 @@ pub async fn consent(
         }
     }
     if runs.is_empty() {
-        return Ok(Consent { how: is_person.then_some(Means::Order), ..Consent::default() });
+        return Ok(Consent::default());
     }
     let mut given = Consent {
         how: None,

@@ -32,9 +32,12 @@ pub enum Told<'a> {
 impl<'a> Told<'a> {
     /// The input of a task's program, and the command of its undo.
     pub fn of(task: &'a TaskPlan) -> impl Iterator<Item = Self> {
-        let text = || Self::Text(&task.description, &task.notes, task.sub_plan.as_ref());
-        let own = task.command.as_deref().map_or_else(text, Self::Command);
+        let own = Self::own(task.command.as_deref(), &task.description, &task.notes, task.sub_plan.as_ref());
         [own].into_iter().chain(task.compensate.as_deref().map(Self::Command))
+    }
+
+    fn own(command: Option<&'a str>, text: &'a str, notes: &'a [String], sub_plan: Option<&'a SubPlan>) -> Self {
+        command.map_or(Self::Text(text, notes, sub_plan), Self::Command)
     }
 
     /// As people read it, whole.
@@ -185,8 +188,8 @@ impl Trust {
 
     /// True if a dispatched task may run.
     pub fn allows(&self, plan: &str, task: TaskId, input: &TaskInput) -> bool {
-        let text = || Told::Text(&input.description, &input.notes, input.sub_plan.as_ref());
-        let told = input.command.as_deref().map_or_else(text, Told::Command);
+        let TaskInput { command, description, notes, sub_plan, .. } = input;
+        let told = Told::own(command.as_deref(), description, notes, sub_plan.as_ref());
         let digest = told.digest(input.folder.as_deref().unwrap_or(""));
         self.has(&Agreement { plan: plan.to_owned(), task: input.compensates.unwrap_or(task), digest })
     }

@@ -31,24 +31,25 @@ impl Session {
     /// Refuses a command that only a person may give. An agent is known by its variables, or by a process above this one
     /// that an agent of this log has recorded as its program. It can shed both, but not by accident.
     pub async fn person_only(&self, what: &str) -> Result<(), Failure> {
-        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
         if self.is_person().await? {
             return Ok(());
         }
-        let (who, hint) = match is_person {
+        let (who, hint) = match self.may_decide() {
             true => ("an agent", "ask the person with the tool ask_person"),
             false => ("this token", "crewlog serve tokens add NAME --scope write,operator makes one that may"),
         };
         let refused = Failure::new(Code::Forbidden, format!("{who} may not {what}: a person has to do it"));
         Err(refused.hint(hint))
     }
-}
 
-impl Session {
     /// True unless the order comes from an agent, or from a program whose token is not for decisions.
     pub async fn is_person(&self) -> Result<bool, Failure> {
-        let is_person = self.remote.as_ref().is_none_or(|remote| remote.is_person);
-        Ok(is_person && !is_below_agent() && !is_below_recorded(self).await?)
+        Ok(self.may_decide() && !is_below_agent() && !is_below_recorded(self).await?)
+    }
+
+    /// False for a token that is not for decisions.
+    fn may_decide(&self) -> bool {
+        self.remote.as_ref().is_none_or(|remote| remote.is_person)
     }
 
     fn imported(&self) -> Result<Position, Failure> {

@@ -28,7 +28,7 @@ pub enum NeedAction {
     Agree {
         /// The task.
         target: String,
-        /// The digests of what was shown.
+        /// The digests of the inputs that were shown.
         seen: Vec<String>,
     },
     /// Opens a failed task again.

@@ -110,7 +110,7 @@ pub struct Facts<'a> {
     pub messages: &'a Messages,
     /// The conflicts of all projects.
     pub conflicts: &'a Conflicts,
-    /// The executors of the machine, and the decisions about what they may run.
+    /// The executors of the machine, with the decisions that count there.
     pub roster: Option<&'a Roster>,
 }
 
@@ -187,13 +187,14 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
 fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let OpenPlan { plan, view, .. } = *open;
     let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
-    let unagreed = unagreed(facts, open);
+    let unagreed = facts.roster.map(|roster| roster.unagreed(plan, view.state())).unwrap_or_default();
     items.extend(view.state().tasks.iter().filter_map(|task| of_task(open, task)));
     let is_ready = |task: &Task| open.states.task(task.plan.id).state == State::Ready;
-    let lacks = |task: &Task| unagreed.iter().any(|need| need.id == open.within(task.plan.id));
+    let lacking: BTreeSet<_> = unagreed.iter().map(|unagreed| unagreed.task).collect();
+    let lacks = |task: &Task| lacking.contains(&task.plan.id);
     let waits = !unagreed.is_empty() && view.state().tasks.iter().filter(|task| is_ready(task)).all(lacks);
     items.extend(of_whole_plan(facts, open).into_iter().filter(|need| need.kind != Kind::Ready || !waits));
-    items.extend(unagreed.into_iter().take(UNAGREED_MAX));
+    items.extend(unagreed.into_iter().take(UNAGREED_MAX).map(|unagreed| of_unagreed(open, unagreed)));
     for item in &mut items {
         // The last event is the last sign of a run that died, and the moment since which nobody runs the plan.
         let last = matches!(item.kind, Kind::Interrupted | Kind::Ready).then_some(view.changed_at).flatten();
@@ -232,18 +233,14 @@ pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn
     }
 }
 
-/// The items of tasks that may not run before a person agrees.
-fn unagreed(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
-    let unagreed = facts.roster.map(|roster| roster.unagreed(open.plan, open.view.state())).unwrap_or_default();
-    let need = |Unagreed { task, text, lacking, .. }| {
-        let named = open.within(task);
-        let seen = lacking.into_iter().map(|agreement| agreement.digest).collect();
-        let actions = vec![NeedAction::Agree { target: named.clone(), seen }];
-        let holds_up = held_up(open.plan, open.view, |held| held == task);
-        let since = open.since.get(&claim::aggregate_id(open.plan, task)).copied();
-        Need { since, holds_up, actions, ..Need::new(Kind::Consent, named, String::new(), text) }
-    };
-    unagreed.into_iter().map(need).collect()
+/// The item of a task that may not run before a person agrees.
+fn of_unagreed(open: &OpenPlan<'_>, Unagreed { task, text, lacking, .. }: Unagreed) -> Need {
+    let named = open.within(task);
+    let seen = lacking.into_iter().map(|agreement| agreement.digest).collect();
+    let actions = vec![NeedAction::Agree { target: named.clone(), seen }];
+    let holds_up = held_up(open.plan, open.view, |held| held == task);
+    let since = open.since.get(&claim::aggregate_id(open.plan, task)).copied();
+    Need { since, holds_up, actions, ..Need::new(Kind::Consent, named, String::new(), text) }
 }
 
 /// The item of a task that waits for a person's work, permission or order to resume.
