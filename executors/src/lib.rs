@@ -36,6 +36,7 @@ mod queue;
 pub mod reacting;
 pub mod roster;
 pub mod run;
+pub mod secrets;
 pub mod shell;
 pub mod subplans;
 pub mod summaries;

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::oneshot;
 
+use crate::secrets::Secrets;
+
 /// The bytes kept of a command's output, or of each output of an agent: half from the beginning, half from the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bytes kept of the beginning of a line, in addition to the text.
@@ -24,7 +26,7 @@ pub enum Outputs {
 }
 
 /// A program's output.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Written {
     /// Its standard output; when mixed, all output.
     pub out: Text,
@@ -32,8 +34,20 @@ pub struct Written {
     pub err: Text,
 }
 
-/// One output as text: invalid UTF-8 is replaced, white space at the end is dropped, and so is the middle if it is too long.
+/// What a supervisor keeps of an output, with enough around the cut to see each secret whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Its beginning, or all of it.
+    head: String,
+    /// Its end, unless that is in `head`.
+    tail: String,
+    n_bytes: u64,
+    /// The beginning of the last line that is not blank.
+    last_line: String,
+}
+
+/// One output as text: invalid UTF-8 is replaced, white space at the end is dropped, and so is the middle if it is too long.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text {
     /// The text.
     pub text: String,
@@ -61,6 +75,24 @@ impl Written {
     }
 }
 
+impl Kept {
+    /// The text with its secrets replaced, and then without its middle if it is too long.
+    pub(crate) fn cut(self, secrets: &Secrets) -> Text {
+        let Self { head, tail, n_bytes, last_line } = self;
+        if n_bytes <= OUTPUT_BYTES_MAX as u64 {
+            return Text { text: secrets.redacted(head.trim_end()), n_bytes, is_cut: false, lost_last_line: None };
+        }
+        let end = if tail.is_empty() { &head } else { &tail };
+        let tail = secrets.tail(end, OUTPUT_BYTES_MAX / 2);
+        let head = secrets.head(&head, OUTPUT_BYTES_MAX / 2);
+        let n_dropped = n_bytes - OUTPUT_BYTES_MAX as u64;
+        let text = format!("{head}\n... {n_dropped} bytes dropped ...\n{}", tail.trim_end());
+        let is_lost = !tail.trim_end().contains('\n');
+        let lost_last_line = is_lost.then(|| secrets.head(&last_line, LINE_BYTES_MAX));
+        Text { text, n_bytes, is_cut: true, lost_last_line }
+    }
+}
+
 /// An output as it arrives, within the size limit.
 #[derive(Debug, Default)]
 struct Output {
@@ -71,6 +103,8 @@ struct Output {
     line: Vec<u8>,
     /// The beginning of the last line that is not blank.
     last_line: Vec<u8>,
+    /// The bytes kept behind each limit, so that a secret there is whole.
+    window: usize,
 }
 
 impl Output {
@@ -80,61 +114,46 @@ impl Output {
             if nth > 0 {
                 self.line.clear();
             }
-            let room = LINE_BYTES_MAX.saturating_sub(self.line.len()).min(part.len());
+            let room = (LINE_BYTES_MAX + self.window).saturating_sub(self.line.len()).min(part.len());
             self.line.extend_from_slice(&part[..room]);
             if !self.line.trim_ascii().is_empty() {
                 self.last_line.clone_from(&self.line);
             }
         }
-        let room = (OUTPUT_BYTES_MAX / 2).saturating_sub(self.head.len());
+        let half = OUTPUT_BYTES_MAX / 2 + self.window;
+        let room = half.saturating_sub(self.head.len());
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
         self.tail.extend(rest);
-        let excess = self.tail.len().saturating_sub(OUTPUT_BYTES_MAX / 2);
+        let excess = self.tail.len().saturating_sub(half);
         self.tail.drain(..excess);
     }
 
-    fn is_cut(&self) -> bool {
-        self.n_bytes > (self.head.len() + self.tail.len()) as u64
-    }
-
-    /// The beginning of the last line that is not blank, if it was dropped from the text.
-    fn lost_last_line(&self) -> Option<String> {
-        let mut rest = self.tail.iter().rev().skip_while(|byte| byte.is_ascii_whitespace());
-        let is_lost = self.is_cut() && !rest.any(|byte| *byte == b'\n');
-        is_lost.then(|| String::from_utf8_lossy(&self.last_line).into_owned())
-    }
-
-    fn into_text(self) -> Text {
-        let (n_bytes, is_cut, lost_last_line) = (self.n_bytes, self.is_cut(), self.lost_last_line());
-        Text { text: self.text(), n_bytes, is_cut, lost_last_line }
-    }
-
-    fn text(&self) -> String {
-        let mut bytes = self.head.clone();
-        if self.is_cut() {
-            let n_dropped = self.n_bytes - (self.head.len() + self.tail.len()) as u64;
-            bytes.extend_from_slice(format!("\n... {n_dropped} bytes dropped ...\n").as_bytes());
-        }
-        bytes.extend(&self.tail);
-        String::from_utf8_lossy(&bytes).trim_end().to_owned()
+    fn kept(self) -> Kept {
+        let Self { mut head, tail, n_bytes, last_line, .. } = self;
+        let is_whole = n_bytes <= (head.len() + tail.len()) as u64;
+        head.extend(tail.iter().filter(|_| is_whole));
+        let tail: Vec<_> = tail.into_iter().filter(|_| !is_whole).collect();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Kept { head: text(head), tail: text(tail), n_bytes, last_line: text(last_line) }
     }
 }
 
 /// Reads both to their ends, or for a while after the program `is_gone`.
 pub(crate) async fn collect(
-    outputs: Outputs,
+    (outputs, window): (Outputs, usize),
     mut stdout: impl AsyncRead + Unpin,
     mut stderr: impl AsyncRead + Unpin,
     is_gone: oneshot::Receiver<()>,
-) -> Written {
+) -> [Kept; 2] {
     let given_up = async {
         // Returns when the sender is dropped.
         let _ = is_gone.await;
         tokio::time::sleep(OUTPUT_GRACE).await;
     };
     tokio::pin!(given_up);
-    let (mut first, mut second) = (Output::default(), Output::default());
+    let new = || Output { window, ..Output::default() };
+    let (mut first, mut second) = (new(), new());
     let (mut out, mut err) = ([0; 8192], [0; 8192]);
     let (mut out_is_open, mut err_is_open) = (true, true);
     while out_is_open || err_is_open {
@@ -153,7 +172,7 @@ pub(crate) async fn collect(
             () = &mut given_up => break,
         }
     }
-    Written { out: first.into_text(), err: second.into_text() }
+    [first.kept(), second.kept()]
 }
 
 #[cfg(test)]
@@ -166,17 +185,17 @@ mod tests {
         for n in 0..100_000 {
             output.take(format!("line {n}\n").as_bytes());
         }
-        let text = output.text();
+        let (n_bytes, text) = (output.n_bytes, output.kept().cut(&Secrets::default()).text);
         assert!(text.starts_with("line 0\n") && text.ends_with("line 99999"));
         assert!(text.contains("bytes dropped"));
         assert!(text.len() < OUTPUT_BYTES_MAX + 64);
-        assert_eq!(output.n_bytes, (0..100_000).map(|n| format!("line {n}\n").len() as u64).sum::<u64>());
+        assert_eq!(n_bytes, (0..100_000).map(|n| format!("line {n}\n").len() as u64).sum::<u64>());
     }
 
     fn of(parts: &[&str]) -> Text {
         let mut output = Output::default();
         parts.iter().for_each(|part| output.take(part.as_bytes()));
-        output.into_text()
+        output.kept().cut(&Secrets::default())
     }
 
     #[test]
@@ -212,6 +231,29 @@ mod tests {
     }
 
     #[test]
+    fn no_part_of_a_secret_is_left_at_a_cut() {
+        let secrets: Secrets = serde_json::from_str(r#"{ "patterns": ["tok_[0-9a-z]{32}"] }"#).unwrap();
+        let secret = "tok_0123456789abcdefghijklmnopqrstuv";
+        let half = OUTPUT_BYTES_MAX / 2;
+        let window = secrets.window();
+        let is_part = |text: &str| (0..secret.len() - 8).any(|at| text.contains(&secret[at..at + 8]));
+        for n_more in [1, half, 3 * half] {
+            for shift in 0..=2 * secret.len() {
+                for limit in [half, half + n_more, LINE_BYTES_MAX, half + window] {
+                    let before = limit.saturating_sub(shift);
+                    let long = OUTPUT_BYTES_MAX + n_more;
+                    let text = format!("{}{secret}{}", "y".repeat(before), "z".repeat(long.saturating_sub(before)));
+                    let mut output = Output { window, ..Output::default() };
+                    text.as_bytes().chunks(1000).for_each(|chunk| output.take(chunk));
+                    let cut = output.kept().cut(&secrets);
+                    assert!(!is_part(&cut.text) && cut.is_cut, "{n_more} {shift} {limit}");
+                    assert!(!is_part(&cut.lost_last_line.unwrap_or_default()), "{n_more} {shift} {limit}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn both_outputs_are_one_text_with_errors_at_its_end() {
         for (out, err, expected) in [("a", "b", "a\nb"), ("a", "", "a"), ("", "b", "b"), ("", "", "")] {
             let written = Written { out: of(&[out]), err: of(&[err]) };
@@ -228,7 +270,7 @@ mod tests {
     fn output_that_is_not_utf_8_becomes_text() {
         let mut output = Output::default();
         output.take(b"\xff\x00ok\n\n");
-        assert_eq!(output.text(), "\u{fffd}\0ok");
-        assert!(!output.is_cut());
+        let text = output.kept().cut(&Secrets::default());
+        assert_eq!((&*text.text, text.is_cut), ("\u{fffd}\0ok", false));
     }
 }

@@ -14,6 +14,7 @@ use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
 use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
 use crewlog_executors::owner::distrusted;
+use crewlog_executors::secrets::Secrets;
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
@@ -27,7 +28,6 @@ use values::{Fault, checked};
 use crate::cli::settings;
 use crate::cli::settings::Change;
 use crate::cli::typed::Typed;
-use crate::context::secrets::Secrets;
 use crate::ui::failure::Failure;
 
 pub use model::ModelConfig;

@@ -5,7 +5,6 @@ pub mod crew;
 pub mod place;
 pub mod plan_ids;
 pub mod roster;
-pub mod secrets;
 
 use std::ffi::OsStr;
 use std::fs::File;

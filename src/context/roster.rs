@@ -24,7 +24,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let program = SupervisorProgram::this_binary(["supervise"])
         .map_err(|error| Failure::user(format!("the path of this program cannot be found: {error}")))?;
     let shell = Shell {
-        supervisor: Supervisor::new(program, None),
+        supervisor: Supervisor::new(program, None).hiding(config.secrets.clone()),
         env: session.place.env_of_children(),
         timeout: task_timeout,
     };

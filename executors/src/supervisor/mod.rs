@@ -44,7 +44,8 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::output::Outputs;
+use crate::output::{Outputs, Written};
+use crate::secrets::Secrets;
 
 pub use process::supervise;
 pub use protocol::{Ended, Exit, RUN, Spec};
@@ -79,19 +80,27 @@ pub struct Supervisor {
     /// Locked shared, and created if missing, from before the first command starts until all processes are gone. The worker
     /// may hold it shared as well; while another process holds it exclusively, the start waits.
     lock: Option<PathBuf>,
+    /// Replaced in outputs, before these are cut.
+    secrets: Arc<Secrets>,
     lifeline: Arc<tokio::sync::Mutex<Option<Arc<Lifeline>>>>,
 }
 
 impl Supervisor {
     /// A supervisor that holds this lock, if any.
     pub fn new(program: SupervisorProgram, lock: Option<PathBuf>) -> Self {
-        Self { program, lock, lifeline: Arc::default() }
+        Self { program, lock, secrets: Arc::default(), lifeline: Arc::default() }
+    }
+
+    /// The same, without these secrets in the outputs of its commands.
+    #[must_use]
+    pub fn hiding(self, secrets: Secrets) -> Self {
+        Self { secrets: Arc::new(secrets), ..self }
     }
 
     /// Another supervisor of the same program, which holds this lock.
     #[must_use]
     pub fn holding(self, lock: PathBuf) -> Self {
-        Self::new(self.program, Some(lock))
+        Self { lock: Some(lock), lifeline: Arc::default(), ..self }
     }
 
     /// Runs a command. An error means that nothing has run; a command that cannot be started ends as
@@ -105,7 +114,8 @@ impl Supervisor {
             if let Some(lifeline) = &*lifeline
                 && let Some((run, ended)) = lifeline.register()
             {
-                let _ = lifeline.orders.send(Order::Start { run, spec, outputs });
+                let window = self.secrets.window();
+                let _ = lifeline.orders.send(Order::Start { run, spec, outputs, window });
                 return Ok(Supervised { run, lifeline: Arc::clone(lifeline), ended, known: None });
             }
             *lifeline = Some(self.connect().await?);
@@ -136,7 +146,7 @@ impl Supervisor {
         }
         let (orders, mut queue) = mpsc::unbounded_channel();
         let runs = Arc::new(Mutex::new(Some(Runs::default())));
-        let reading = read_reports(reports, process, Arc::clone(&runs));
+        let reading = read_reports(reports, process, Arc::clone(&runs), Arc::clone(&self.secrets));
         let serving = tokio::spawn(async move {
             let writing = async {
                 while let Some(order) = queue.recv().await {
@@ -197,7 +207,7 @@ impl Lifeline {
     async fn answer(&self) {
         let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new() };
         if let Some((run, ended)) = self.register() {
-            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed });
+            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed, window: 0 });
             let _ = ended.await;
         }
     }
@@ -214,12 +224,13 @@ fn lock(runs: &SharedRuns) -> MutexGuard<'_, Option<Runs>> {
 }
 
 /// Passes reports on until the supervisor is gone; then ends what it left behind.
-async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns) {
-    while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
+async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns, secrets: Arc<Secrets>) {
+    while let Ok(Some(Report::Ended { run, exit, kept: [out, err] })) = reports.next().await {
         let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
         // Nobody waits for a run that was dropped.
         if let Some(sender) = sender {
-            drop(sender.send(ended));
+            let written = Written { out: out.cut(&secrets), err: err.cut(&secrets) };
+            drop(sender.send(Ended { exit, written }));
         }
     }
     #[cfg(target_os = "linux")]

@@ -20,8 +20,8 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::leaders::Leaders;
-use super::protocol::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
-use crate::output::{Outputs, Written, collect};
+use super::protocol::{Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
+use crate::output::{Kept, Outputs, collect};
 
 /// The most threads that wait for commands; more commands queue for one.
 const THREADS_MAX: usize = 1100;
@@ -77,10 +77,10 @@ async fn follow_orders() -> io::Result<()> {
     while is_alive || !running.is_empty() {
         tokio::select! {
             order = orders.next(), if is_alive => match order {
-                Ok(Some(Order::Start { run, spec, outputs })) => {
+                Ok(Some(Order::Start { run, spec, outputs, window })) => {
                     let (stop, stopped) = mpsc::unbounded_channel();
                     stops.insert(run, stop);
-                    running.spawn_local(carry_out(run, spec, outputs, stopped, leaders.clone()));
+                    running.spawn_local(carry_out(run, spec, (outputs, window), stopped, leaders.clone()));
                 }
                 Ok(Some(Order::Stop { run, grace_ms })) => _ = stops.get(&run).map(|stop| stop.send(grace_ms)),
                 Ok(Some(Order::Begin { .. }) | None) | Err(_) => is_alive = false,
@@ -88,10 +88,9 @@ async fn follow_orders() -> io::Result<()> {
             Some(ended) = running.join_next() => {
                 let (run, ended) = ended?;
                 stops.remove(&run);
-                let lost = |error: io::Error| {
-                    Ended { exit: Exit::Lost { reason: error.to_string() }, written: Written::default() }
-                };
-                match send(&mut reports, &Report::Ended { run, ended: ended.unwrap_or_else(lost) }).await {
+                let lost = |error: io::Error| (Exit::Lost { reason: error.to_string() }, Default::default());
+                let (exit, kept) = ended.unwrap_or_else(lost);
+                match send(&mut reports, &Report::Ended { run, exit, kept }).await {
                     Err(error) if !is_hang_up(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
@@ -118,25 +117,25 @@ pub(super) fn lock_shared(path: &Path) -> Result<File, String> {
 async fn carry_out(
     run: u64,
     spec: Spec,
-    outputs: Outputs,
+    outputs: (Outputs, usize),
     mut stops: mpsc::UnboundedReceiver<u64>,
     leaders: Leaders,
-) -> (u64, io::Result<Ended>) {
+) -> (u64, io::Result<(Exit, [Kept; 2])>) {
     let mark = format!("{}-{run}", std::process::id());
     let ended = match start(&spec, &mark, &leaders) {
         Ok(child) => supervised(child, outputs, &mut stops, mark, leaders).await,
-        Err(reason) => Ok(Ended { exit: Exit::NotStarted { reason }, written: Written::default() }),
+        Err(reason) => Ok((Exit::NotStarted { reason }, Default::default())),
     };
     (run, ended)
 }
 
 async fn supervised(
     mut child: Child,
-    outputs: Outputs,
+    outputs: (Outputs, usize),
     stops: &mut mpsc::UnboundedReceiver<u64>,
     mark: String,
     leaders: Leaders,
-) -> io::Result<Ended> {
+) -> io::Result<(Exit, [Kept; 2])> {
     let leader = Pid::from_child(&child);
     let taken_once = "both are piped, and taken once";
     let stdout = ChildStdout::from_std(child.stdout.take().expect(taken_once))?;
@@ -177,7 +176,7 @@ async fn supervised(
     });
     let exit = ending.await??;
     drop(gone);
-    Ok(Ended { exit, written: written.await? })
+    Ok((exit, written.await?))
 }
 
 /// Starts the command as the leader of a process group of its own.

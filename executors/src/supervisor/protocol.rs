@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::output::{Outputs, Written};
+use crate::output::{Kept, Outputs, Written};
 
 /// The name in the process list, free of the program's own.
 pub(super) const PROCESS_NAME: &str = "task-supervisor";
@@ -68,7 +68,7 @@ pub enum Exit {
 }
 
 /// A command's end and its output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
     /// How it ended.
     pub exit: Exit,
@@ -85,6 +85,8 @@ pub(super) enum Order {
         run: u64,
         spec: Spec,
         outputs: Outputs,
+        /// The bytes kept behind a cut.
+        window: usize,
     },
     /// A second one can only shorten the grace.
     Stop {
@@ -97,7 +99,7 @@ pub(super) enum Order {
 pub(super) enum Report {
     Ready,
     Refused { reason: String },
-    Ended { run: u64, ended: Ended },
+    Ended { run: u64, exit: Exit, kept: [Kept; 2] },
 }
 
 /// The reading half of a lifeline.

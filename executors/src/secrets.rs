@@ -1,4 +1,6 @@
-//! Redacts configured secrets in texts before they are appended: an append-only log keeps them forever.
+//! Redacts configured secrets in texts before they are cut or appended: an append-only log keeps them forever.
+
+use std::ops::Range;
 
 use crewlog_mq::{self as mq, NewEvent};
 use crewlog_planner::sealing;
@@ -10,6 +12,8 @@ use serde::{Deserialize, Deserializer};
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
 const VALUE_BYTES_MIN: usize = 6;
+/// The longest secret that a pattern finds at a cut, in bytes.
+const PATTERN_WINDOW: usize = 4 << 10;
 /// How large a compiled pattern may be, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -30,6 +34,9 @@ pub struct Secrets {
 impl Secrets {
     /// The event with each secret replaced in the texts that people, agents and programs wrote; none if it has no secret. Ids,
     /// paths and states stay.
+    ///
+    /// # Errors
+    /// The event is too long with its secrets replaced.
     pub fn redacted_event(&self, event: &NewEvent) -> mq::Result<Option<NewEvent>> {
         if self.patterns.is_empty() && self.values.is_empty() {
             return Ok(None);
@@ -55,10 +62,62 @@ impl Secrets {
         }
     }
 
+    /// The text with each secret replaced.
+    #[must_use]
     pub fn redacted(&self, text: &str) -> String {
-        let text = self.values.iter().fold(text.to_owned(), |text, value| text.replace(value, REDACTED));
-        self.patterns.iter().fold(text, |text, pattern| pattern.replace_all(&text, REDACTED).into_owned())
+        replaced(text, &self.found(text), 0..text.len())
     }
+
+    /// The bytes behind a cut that show the longest secret whole which the cut could divide.
+    #[must_use]
+    pub fn window(&self) -> usize {
+        let of_patterns = if self.patterns.is_empty() { 0 } else { PATTERN_WINDOW };
+        self.values.iter().map(String::len).fold(of_patterns, usize::max)
+    }
+
+    /// The first bytes of a text, redacted. A secret at their end is replaced whole.
+    #[must_use]
+    pub fn head(&self, text: &str, bytes_max: usize) -> String {
+        let (found, end) = (self.found(text), text.floor_char_boundary(bytes_max));
+        let end = found.iter().find(|secret| secret.contains(&end)).map_or(end, |secret| secret.end);
+        replaced(text, &found, 0..end)
+    }
+
+    /// The last bytes of a text, likewise.
+    #[must_use]
+    pub fn tail(&self, text: &str, bytes_max: usize) -> String {
+        let (found, start) = (self.found(text), text.ceil_char_boundary(text.len().saturating_sub(bytes_max)));
+        let start = found.iter().find(|secret| secret.contains(&start)).map_or(start, |secret| secret.start);
+        replaced(text, &found, start..text.len())
+    }
+
+    /// The places of secrets in a text, in order. Those that overlap are one.
+    fn found(&self, text: &str) -> Vec<Range<usize>> {
+        let of_value = |value: &String| text.match_indices(&**value).map(|(at, found)| at..at + found.len()).collect();
+        let of_pattern = |pattern: &Regex| pattern.find_iter(text).map(|found| found.range()).collect();
+        let of_values = self.values.iter().map(of_value);
+        let all: Vec<Vec<_>> = of_values.chain(self.patterns.iter().map(of_pattern)).collect();
+        let mut found = all.concat();
+        found.retain(|secret| !secret.is_empty());
+        found.sort_by_key(|secret| secret.start);
+        found.dedup_by(|next, secret| {
+            let overlaps = next.start < secret.end;
+            secret.end = secret.end.max(if overlaps { next.end } else { 0 });
+            overlaps
+        });
+        found
+    }
+}
+
+/// A part of a text in which secrets are replaced. Its ends are in no secret.
+fn replaced(text: &str, secrets: &[Range<usize>], part: Range<usize>) -> String {
+    let (mut to, mut at) = (String::new(), part.start);
+    for secret in secrets.iter().filter(|secret| part.start <= secret.start && secret.end <= part.end) {
+        to.push_str(&text[at..secret.start]);
+        to.push_str(REDACTED);
+        at = secret.end;
+    }
+    to + &text[at..part.end]
 }
 
 /// A pattern that matches the empty text is refused.
