@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use crewlog_executors::agent::Agent;
 use crewlog_executors::caller::{account, request};
 use crewlog_executors::consent::{self, Consent, Told};
+use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Timestamp};
 use crewlog_planner::crew::consent::{ConsentEvent, Means};
@@ -11,7 +13,6 @@ use crewlog_planner::plan::{Mark, TaskPlan};
 use crewlog_planner::state::PlannerState;
 
 use crate::context::Session;
-use crate::context::roster::command_line;
 use crate::ui::failure::{Failure, Why};
 use crate::ui::terminal;
 use crate::ui::text::{ago, count, now, visible};
@@ -47,7 +48,7 @@ pub async fn consent(
         let given_up = if task.mark == Mark::Cancelled { "  (given up)" } else { "" };
         for (n, told) in Told::of(task).enumerate().filter(|(n, _)| is_run || *n > 0) {
             let shown = match (n, roster.agent_for(task), task.sub_plan.as_ref()) {
-                (0, Some(agent), None) => format!("{} ({})", told.shown(), command_line(agent)),
+                (0, Some(agent), None) => format!("{} ({})", told.shown(), agent.name),
                 (0, _, Some(below)) => {
                     let agent = below.agent.as_ref().map(|agent| format!(" ({agent})")).unwrap_or_default();
                     let how = if below.request.is_some() { "asks an agent" } else { "a plan of its own" };
@@ -69,17 +70,20 @@ pub async fn consent(
         digests: runs.iter().map(|run| run.told.digest(folder)).collect(),
         remembered: runs.iter().map(|run| remembered(&run.told)).collect(),
     };
+    let programs = programs(roster, tasks);
     let n_new = runs.iter().filter(|run| run.agreed.is_none()).count();
-    if n_new == 0 {
+    if n_new == 0 && programs.iter().all(|agent| agent.may_start()) {
         let last = runs.iter().filter_map(|run| run.agreed).max().unwrap_or_default();
         let n_runs = count(runs.len(), "step");
         session.remark(&format!("{n_runs} as you agreed to, last {}", ago(last, now())));
         return Ok(Consent { how: Some(Means::Order), ..given });
     }
-    show(session, tasks.len(), &runs, system_prompt, folder);
+    show(session, tasks.len(), (&runs, &programs), system_prompt, folder);
     match confirm(session, "Run them?", "nothing was run") {
-        Ok(()) if is_person => given.how = Some(if session.yes { Means::Yes } else { Means::Answer }),
-        Ok(()) => {}
+        Ok(()) => {
+            programs.iter().filter_map(|agent| agent.consent.as_ref()).try_for_each(|new| give(new, is_person))?;
+            given.how = is_person.then_some(if session.yes { Means::Yes } else { Means::Answer });
+        }
         Err(failure) => {
             if let (Why::Declined, Some(store)) = (failure.why, session.place.open_if_any().await?) {
                 let forgotten = given.remembered;
@@ -91,6 +95,56 @@ pub async fn consent(
     Ok(given)
 }
 
+/// The programs that carry tasks out. A sub-plan may use any that is new.
+fn programs<'r>(roster: &'r Roster, tasks: &[TaskPlan]) -> Vec<&'r Agent> {
+    let has_sub_plan = tasks.iter().any(|task| task.sub_plan.is_some());
+    let is_used = |agent: &&Agent| {
+        let takes = |task| roster.agent_for(task).is_some_and(|taker| taker.name == agent.name);
+        has_sub_plan && !agent.may_start() || tasks.iter().any(takes)
+    };
+    roster.agents.iter().filter(is_used).collect()
+}
+
+/// Asks about the new programs among those that carry tasks out.
+pub async fn allow_programs(session: &Session, roster: &Roster, tasks: &[TaskPlan]) -> Result<(), Failure> {
+    let new = programs(roster, tasks).into_iter().filter(|agent| !agent.may_start());
+    let new = new.filter_map(|agent| Some((starts(agent), agent.consent.as_ref()?)));
+    allow(session, new, "Start them?").await
+}
+
+/// Asks about programs of crewlog.toml, or about its model, that nobody on this machine has agreed to.
+pub async fn allow(
+    session: &Session,
+    new: impl Iterator<Item = (String, &ProgramConsent)>,
+    question: &str,
+) -> Result<(), Failure> {
+    let new: Vec<_> = new.collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    new.iter().for_each(|(shown, _)| session.say(&visible(shown)));
+    confirm(session, question, "nothing was started")?;
+    let is_person = session.is_person().await?;
+    new.into_iter().try_for_each(|(_, program)| give(program, is_person))
+}
+
+fn starts(agent: &Agent) -> String {
+    let new = if agent.may_start() { "" } else { "  (new in crewlog.toml)" };
+    format!("{} starts: {}{new}", agent.name, agent.shown())
+}
+
+/// Agrees to a program: a person for this machine, an agent for its own process.
+pub fn give(program: &ProgramConsent, is_person: bool) -> Result<(), Failure> {
+    if !is_person {
+        program.give_here();
+        return Ok(());
+    }
+    program.give().map_err(|error| {
+        Failure::user(format!("the agreement to a program cannot be kept: {error}"))
+            .hint("name its file with --config or CREWLOG_CONFIG")
+    })
+}
+
 /// The folder from the root of its worktree: the same in all worktrees of a project.
 fn in_worktree(session: &Session, folder: &str) -> String {
     let root = session.place.repository.as_ref().map(|repository| repository.worktree.as_path());
@@ -98,7 +152,13 @@ fn in_worktree(session: &Session, folder: &str) -> String {
     below.map_or_else(|| folder.to_owned(), |below| format!("./{}", below.display()))
 }
 
-fn show(session: &Session, n_tasks: usize, runs: &[Runnable<'_>], system_prompt: &str, folder: &str) {
+fn show(
+    session: &Session,
+    n_tasks: usize,
+    (runs, programs): (&[Runnable<'_>], &[&Agent]),
+    system_prompt: &str,
+    folder: &str,
+) {
     if session.terminal.is_quiet && session.yes {
         return;
     }
@@ -110,6 +170,7 @@ fn show(session: &Session, n_tasks: usize, runs: &[Runnable<'_>], system_prompt:
     session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
     let prompt = Some(("prompt.system", system_prompt)).filter(|(_, prompt)| n_texts > 0 && !prompt.is_empty());
     let names = runs.iter().map(|run| run.name.as_str()).chain(prompt.map(|(name, _)| name));
+    let names = names.chain(programs.iter().map(|agent| agent.name.as_str()));
     let width = names.map(|name| name.chars().count()).max().unwrap_or(0);
     let line = |name: &str, text: &str| {
         let text = visible(text).replace('\n', &format!("\n  {:width$}  ", ""));
@@ -120,6 +181,7 @@ fn show(session: &Session, n_tasks: usize, runs: &[Runnable<'_>], system_prompt:
         line(name, &format!("{shown}{known}"));
     }
     prompt.iter().for_each(|(name, prompt)| line(name, prompt));
+    programs.iter().for_each(|agent| line(&agent.name, starts(agent).trim_start_matches(&agent.name).trim_start()));
 }
 
 /// Records a decision about tasks whose numbers were not known before. A task that an agent has ordered waits for a person.

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::output::Outputs;
+use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
-use crate::shell::Shell;
+use crate::shell::{Shell, shell_word};
 use crate::supervisor::Spec;
 use crate::usage::{split, with_estimate};
 
@@ -46,6 +47,8 @@ pub struct Agent {
     pub jobs: usize,
     /// Output of a failed run that means a rate limit, in any case.
     pub rate_limited: Vec<String>,
+    /// The agreement that it needs.
+    pub consent: Option<ProgramConsent>,
 }
 
 /// The program to start.
@@ -70,6 +73,19 @@ pub enum PromptBy {
 }
 
 impl Agent {
+    /// True unless it lacks the agreement of a person.
+    #[must_use]
+    pub fn may_start(&self) -> bool {
+        self.consent.as_ref().is_none_or(ProgramConsent::is_given)
+    }
+
+    /// The program as it starts, for people: its variables, and its program as a line for a shell.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        let variables = self.env.iter().map(|(name, value)| format!("{name}={}", shell_word(value)));
+        variables.chain([self.program.line()]).collect::<Vec<_>>().join(" ")
+    }
+
     /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout
     /// are those of `shell`. Returns its ending and the reported usage. No child process is left when this returns.
     pub async fn run(
@@ -130,6 +146,15 @@ impl Agent {
 }
 
 impl Program {
+    /// As a line for a shell.
+    #[must_use]
+    pub fn line(&self) -> String {
+        match self {
+            Self::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
+            Self::Shell(line) => line.clone(),
+        }
+    }
+
     /// The command line, with the prompt if it is an argument.
     pub fn argv(&self, prompt: Option<&str>) -> Vec<String> {
         // No argument can hold a NUL.

@@ -27,9 +27,14 @@ impl By {
     /// Of this account on this machine.
     #[must_use]
     pub fn here(face: &'static str, token: Option<String>, agent: Option<String>) -> Self {
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        Self { account: account(), host, face, token, agent }
+        Self { account: account(), host: host(), face, token, agent }
     }
+}
+
+/// The name of this machine.
+#[must_use]
+pub fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 /// The name of this process's account: that of its user id, else what its environment says.

@@ -15,10 +15,10 @@ use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Consents, Decide, 
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
 use futures::TryStreamExt;
-use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 
 use crate::caller::account;
+use crate::programs::digest;
 
 /// All that a task gives to a program.
 #[derive(Debug, Clone, Copy)]
@@ -60,12 +60,7 @@ impl<'a> Told<'a> {
                 [vec!["text".to_owned(), text.to_owned(), below.unwrap_or_default()], notes.to_vec()].concat()
             }
         };
-        let mut hash = Sha256::new();
-        for part in [folder.to_owned()].iter().chain(&parts) {
-            hash.update(part.len().to_le_bytes());
-            hash.update(part);
-        }
-        hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+        digest(&[vec![folder.to_owned()], parts].concat())
     }
 }
 

@@ -17,6 +17,7 @@ pub mod claiming;
 pub mod consent;
 pub mod crew;
 pub mod divergence;
+pub mod exports;
 pub mod history;
 pub mod human;
 #[cfg(feature = "sealing")]
@@ -29,6 +30,7 @@ pub mod output;
 pub mod owner;
 pub mod planning;
 pub mod plans;
+pub mod programs;
 pub mod projecting;
 pub mod prompts;
 pub mod propagation;

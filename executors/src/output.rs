@@ -34,7 +34,7 @@ pub struct Written {
     pub err: Text,
 }
 
-/// What a supervisor keeps of an output, with enough around the cut to see each secret whole.
+/// The part of an output that a supervisor keeps, with enough around the cut to see each secret whole.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Kept {
     /// Its beginning, or all of it.

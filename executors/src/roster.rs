@@ -14,6 +14,7 @@ use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
 use crate::consent::{Told, Trust, needed};
+use crate::programs::ProgramConsent;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
 
@@ -43,6 +44,8 @@ pub struct Unagreed {
     pub text: String,
     /// The agreements that it lacks.
     pub lacking: Vec<Agreement>,
+    /// The agreement that its program lacks on this machine.
+    pub program: Option<ProgramConsent>,
 }
 
 /// An executor that takes a task.
@@ -73,7 +76,14 @@ impl Roster {
     /// True if one of these executors would take the dispatched task, and it may run.
     pub fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
         let own = || needed(plan, task, state.config.folder.as_deref()).into_iter().next();
-        self.takes(task) && self.trust.as_ref().is_none_or(|trust| own().is_some_and(|own| trust.has(&own)))
+        let may_start = self.choose(task.kind, Way::of(task)).is_some_and(|actor| actor.may_start());
+        may_start && self.trust.as_ref().is_none_or(|trust| own().is_some_and(|own| trust.has(&own)))
+    }
+
+    /// The agent whose program would carry the task out, and lacks the agreement of a person.
+    pub fn unknown_program<'a>(&'a self, task: &'a TaskPlan) -> Option<(&'a Agent, &'a ProgramConsent)> {
+        let agent = self.agent_for(task).filter(|agent| !agent.may_start())?;
+        agent.consent.as_ref().map(|consent| (agent, consent))
     }
 
     /// The agreements that a task lacks which one of these executors would take.
@@ -87,8 +97,15 @@ impl Roster {
     pub fn unagreed(&self, plan: &str, state: &PlannerState) -> Vec<Unagreed> {
         let of = |task: &Task| {
             let lacking = self.lacking(plan, &task.plan, state);
-            let text = Told::of(&task.plan).map(Told::shown).collect::<Vec<_>>().join("\nto undo it: ");
-            (!lacking.is_empty()).then_some(Unagreed { task: task.plan.id, name: task.plan.name(), text, lacking })
+            let program = self.unknown_program(&task.plan);
+            let mut text = Told::of(&task.plan).map(Told::shown).collect::<Vec<_>>().join("\nto undo it: ");
+            if let Some((agent, _)) = program {
+                text.push_str(&format!("\n{} starts: {}  (new in crewlog.toml)", agent.name, agent.shown()));
+            }
+            let is_unagreed = !lacking.is_empty() || program.is_some();
+            let program = program.map(|(_, consent)| consent.clone());
+            let (task, name) = (task.plan.id, task.plan.name());
+            is_unagreed.then_some(Unagreed { task, name, text, lacking, program })
         };
         state.tasks.iter().filter(|task| !task.status.is_end()).filter_map(of).collect()
     }
@@ -174,6 +191,14 @@ impl Actor<'_> {
             Self::Shell(_) => SHELL,
             Self::Agent(agent, _) => &agent.name,
             Self::SubPlan(_) => SUB_PLANS,
+        }
+    }
+
+    /// True unless its program lacks the agreement of a person.
+    pub fn may_start(&self) -> bool {
+        match self {
+            Self::Shell(_) | Self::SubPlan(_) => true,
+            Self::Agent(agent, _) => agent.may_start(),
         }
     }
 

@@ -62,6 +62,14 @@ impl Secrets {
         }
     }
 
+    /// These and others.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        self.patterns.extend(others.patterns);
+        self.values.extend(others.values);
+        self
+    }
+
     /// The text with each secret replaced.
     #[must_use]
     pub fn redacted(&self, text: &str) -> String {

@@ -155,8 +155,9 @@ impl Worker {
     }
 
     /// True if a person whose decisions count here has agreed to what a task runs.
-    fn may_run(&self, Dispatch { plan, task, parameters, .. }: &Dispatch) -> bool {
-        self.roster.trust.as_ref().is_none_or(|trust| trust.allows(plan, *task, parameters))
+    fn may_run(&self, Dispatch { plan, task, parameters, kind, .. }: &Dispatch) -> bool {
+        let may_start = self.roster.actor(*kind, parameters).is_none_or(|actor| actor.may_start());
+        may_start && self.roster.trust.as_ref().is_none_or(|trust| trust.allows(plan, *task, parameters))
     }
 
     /// Carries a task out from the claim to its end.

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
+use crewlog_executors::exports::EventJson;
 use crewlog_executors::history::History;
 use crewlog_mq::{EventStore, Position, Query, Range, Recorded, Start, Timestamp};
 use crewlog_planner::event::plan_tag;
@@ -13,7 +14,6 @@ use crate::cli::typed;
 use crate::cli::typed::moment;
 use crate::context::{ListPrinter, Session};
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::EventJson;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::{one_line, utc, visible};

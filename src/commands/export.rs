@@ -6,11 +6,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use crewlog_executors::exports::{EXPORT, EventJson, ExportHeader};
 use crewlog_mq::{LogIdentity, Query, Range};
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::{EXPORT, EventJson, ExportHeader, print_line};
+use crate::ui::json::print_line;
 use crate::ui::text::rfc3339;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::for_each;

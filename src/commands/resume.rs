@@ -12,6 +12,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::cli::typed::Address;
+use crate::consent::allow_programs;
 use crate::context::{Session, roster};
 use crate::plan_file::sync;
 use crate::run::runtime::RunArgs;
@@ -93,6 +94,10 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         session.remark("Its tasks run while a worker does: crewlog work");
         let json = json!({ "plan": plan, "status": state_now(session, &plan).await? });
         return session.print_done(&format!("{plan} is resumed"), &json);
+    }
+    let tasks: Vec<_> = planner.handler().state().tasks.iter().map(|task| task.plan.clone()).collect();
+    if session.yes || session.terminal.is_interactive {
+        allow_programs(session, &roster, &tasks).await?;
     }
     let roster = Roster { trust: session.trust(&[]).await?, ..roster };
     let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;

@@ -20,7 +20,7 @@ use crate::consent::consent;
 use crate::context::plan_ids::{new_id, slug};
 use crate::context::{Session, roster};
 use crate::plan_file::{ReadArgs, print_warnings};
-use crate::run::by_model::{Advisor, wanted};
+use crate::run::by_model::{Advisor, allowed};
 use crate::run::runtime::RunArgs;
 use crate::run::session::RunSession;
 use crate::target::make_plan;
@@ -94,7 +94,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     let (path, file) = (run.file.as_path(), run.reading.plan_file(&run.file));
     let parsed = parse::read(&text, file.options(run.reading.parallel));
     let in_file = settings::of_file(path, &text)?;
-    let model = wanted(session, run.run_args.by_model())?;
+    let model = allowed(session, run.run_args.by_model()).await?;
     if run.sync && (path == Path::new("-") || model.is_some()) {
         let message = "--sync needs a plan file, and this plan comes from standard input or a model";
         return Err(Failure::user(message).hint("name a file, and add --no-model"));

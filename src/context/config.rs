@@ -14,6 +14,7 @@ use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
 use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
 use crewlog_executors::owner::distrusted;
+use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::secrets::Secrets;
 use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_executors::{human, shell};
@@ -28,6 +29,7 @@ use values::{Fault, checked};
 use crate::cli::settings;
 use crate::cli::settings::Change;
 use crate::cli::typed::Typed;
+use crate::context::place::{state_folder, user_folder};
 use crate::ui::failure::Failure;
 
 pub use model::ModelConfig;
@@ -105,13 +107,22 @@ pub enum OnError {
 }
 
 impl Config {
-    /// Reads the file that is named; else the nearest [`FILE`] from the folder upward to the root of its worktree, or of
-    /// all where there is no repository; else that of the main worktree. Without any, nothing is configured.
+    /// Reads the file that is named. Else the nearest [`FILE`] from the folder upward to the root of its worktree, or of
+    /// all where there is no repository; else that of the main worktree: what it starts needs the agreement of a person. And
+    /// the file of the user.
     pub fn find(explicit: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         if let Some(file) = explicit {
             return Self::read(file.to_owned());
         }
-        let Some(file) = nearest(folder) else { return Ok(Self::default()) };
+        let of_user = user_folder("XDG_CONFIG_HOME", ".config")
+            .map(|folder| folder.join(FILE))
+            .filter(|file| file.symlink_metadata().is_ok());
+        let of_user = of_user.map_or_else(|| Ok(Self::default()), Self::found)?;
+        let Some(file) = nearest(folder) else { return Ok(of_user) };
+        Ok(Self::found(file)?.needing_consent(folder).over(of_user))
+    }
+
+    fn found(file: PathBuf) -> Result<Self, Failure> {
         if let Some(why) = distrusted(&file) {
             let failure = Failure::user(format!("{why}: the programs in it would run as yours"));
             return Err(failure.hint("if you trust it, name it with --config or CREWLOG_CONFIG"));
@@ -122,6 +133,51 @@ impl Config {
             return Err(Failure::user(message).hint("move it away, or name a file with --config or CREWLOG_CONFIG"));
         }
         Self::read(file)
+    }
+
+    /// The same; its programs and its model need the agreement of a person of this machine, for all worktrees.
+    fn needing_consent(mut self, folder: &Path) -> Self {
+        let project = Repository::around(folder).map(|repository| repository.common_dir);
+        let project = project.or_else(|| self.file.as_ref()?.parent().map(Path::to_owned)).unwrap_or_default();
+        // Without a home nothing can be agreed to.
+        let agreed = state_folder().unwrap_or_else(|| "/dev/null".into()).join("programs");
+        let needed = |parts: Vec<String>| Some(ProgramConsent::new(&agreed, &project, parts));
+        for agent in &mut self.agents {
+            let how = match (&agent.program, agent.prompt) {
+                (Program::Shell(_), PromptBy::Stdin) => "line",
+                (Program::Shell(_), PromptBy::Argument) => "line with prompt",
+                (Program::Argv(_), PromptBy::Stdin) => "words",
+                (Program::Argv(_), PromptBy::Argument) => "words with prompt",
+            };
+            agent.consent = needed(vec!["executor".into(), agent.name.clone(), how.into(), agent.shown()]);
+        }
+        if let Some(model) = &mut self.model {
+            model.consent = needed(vec!["model".into(), model.settings.provider.clone(), model.shown()]);
+        }
+        self
+    }
+
+    /// Two files: the first counts, and of the second what the first does not set.
+    fn over(mut self, below: Self) -> Self {
+        let is_new = |agent: &Agent| self.agents.iter().all(|own| !own.name.eq_ignore_ascii_case(&agent.name));
+        let agents = below.agents.into_iter().filter(is_new).collect::<Vec<_>>();
+        self.agents.extend(agents);
+        if self.registry == ToolRegistry::default() {
+            self.registry = below.registry;
+        }
+        if self.hooks == HooksConfig::default() {
+            self.hooks = below.hooks;
+        }
+        if self.serve == ServeConfig::default() {
+            self.serve = below.serve;
+        }
+        Self {
+            model: self.model.or(below.model),
+            check_links: self.check_links || below.check_links,
+            secrets: self.secrets.and(below.secrets),
+            plan: [below.plan, self.plan].concat(),
+            ..self
+        }
     }
 
     /// In place of a file that cannot be read: its project, as far as that can be found, and hooks that refuse.
@@ -284,7 +340,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
         let (name, program, jobs) = (name.into_inner(), command.into_inner(), jobs.unwrap_or(1));
         let timeout = timeout.map(|timeout| timeout.value);
-        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited });
+        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited, consent: None });
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let set = |(key, value): (Spanned<String>, toml::Value)| {

@@ -16,6 +16,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::caller::{By, account};
 use crewlog_executors::crew::{Crew, project};
+use crewlog_executors::exports::EventJson;
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -26,7 +27,7 @@ use crate::cli::settings::apply;
 use crate::context::config::Config;
 use crate::context::place::Place;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::json::{EventJson, print_line, print_pretty};
+use crate::ui::json::{print_line, print_pretty};
 use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
 

@@ -273,7 +273,12 @@ impl Place {
 
 /// The user's state folder, for the files of logs on servers and of people; `None` without a home.
 pub fn state_folder() -> Option<PathBuf> {
-    let state = std::env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".local").join("state"));
-    state.or_else(home).map(|folder| folder.join("crewlog"))
+    user_folder("XDG_STATE_HOME", ".local/state")
+}
+
+/// The folder of crewlog in one of the user's folders, which a variable names, else its place in the home.
+pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
+    let named = std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
+    let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
+    named.or_else(home).map(|folder| folder.join("crewlog"))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crewlog_executors::agent::{Agent, Program};
+use crewlog_executors::agent::Agent;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use crate::context::Session;
 use crate::ui::failure::Failure;
-use crate::ui::text::{in_one_line, shell_word};
 
 /// The executors of this process: the shell and the agents that are configured, or those of them that are named.
 pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Result<Roster, Failure> {
@@ -46,12 +45,4 @@ pub fn executor_json(agent: &Agent) -> Value {
         "jobs": agent.jobs,
         "rate_limited": agent.rate_limited,
     })
-}
-
-/// The started program as a line for a shell.
-pub fn command_line(agent: &Agent) -> String {
-    match &agent.program {
-        Program::Argv(words) => words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "),
-        Program::Shell(line) => in_one_line(line),
-    }
 }

@@ -14,6 +14,7 @@ use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::caller::account;
+use crewlog_executors::exports::Exported;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::{planning, reacting};
@@ -29,7 +30,6 @@ use tokio::task::JoinSet;
 use crate::cli::Global;
 use crate::cli::sealing::KeyPlace;
 use crate::commands::agree::unagreed;
-use crate::commands::import::Exported;
 use crate::consent::decide;
 use crate::context::crew::open_to_serve;
 use crate::context::{Session, roster};

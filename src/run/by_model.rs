@@ -11,11 +11,26 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
 use crewlog_planner::validity::InvalidPlan;
 
+use crate::consent;
 use crate::context::Session;
 use crate::context::config::ModelConfig;
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;
 use crate::ui::text::{count, visible};
+
+/// The same once a person has agreed to it, who is asked here.
+pub async fn allowed(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
+    let model = wanted(session, typed)?;
+    let new = model.iter().filter(|model| !model.may_be_asked());
+    let new = new.filter_map(|model| Some((unknown_model(model), model.consent.as_ref()?)));
+    consent::allow(session, new, "Ask it?").await?;
+    Ok(model)
+}
+
+/// A model of crewlog.toml that nobody on this machine has agreed to.
+pub fn unknown_model(model: &ModelConfig) -> String {
+    visible(&format!("crewlog.toml sends the plan to a model: {}", model.shown()))
+}
 
 /// The model that has to plan: as given on the command line, else as configured.
 pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {

@@ -24,7 +24,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::cli::typed::{duration, jobs};
 use crate::context::Session;
 use crate::context::config::ModelConfig;
-use crate::run::by_model;
+use crate::run::by_model::{self, unknown_model};
 use crate::run::progress::Progress;
 use crate::ui::failure::Failure;
 use crate::ui::signals::Signals;
@@ -107,6 +107,12 @@ impl Runtime {
         signals: Signals,
     ) -> Result<Self, Failure> {
         let model = by_model::wanted(session, run_args.by_model())?;
+        let unknown = session.config()?.model.as_ref().filter(|model| !model.may_be_asked());
+        if let Some(model) = unknown.filter(|model| model.summaries || model.plan) {
+            let agree = session.command("agree");
+            say(&format!("warning: {}: it is asked nothing until a person agrees: {agree}", unknown_model(model)));
+        }
+        let model = model.filter(ModelConfig::may_be_asked);
         let life = session.place.liveness_lock()?;
         let (jobs, tags) = match &scope {
             // The limit of the plan may change while it runs; the planner applies it.
@@ -210,7 +216,8 @@ impl Runtime {
 
 /// The model that writes summaries, if one is configured for that and can be asked.
 fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
-    let Some(config) = session.config()?.model.clone().filter(|model| model.summaries) else { return Ok(None) };
+    let model = session.config()?.model.clone().filter(|model| model.summaries && model.may_be_asked());
+    let Some(config) = model else { return Ok(None) };
     let ModelConfig { parameters, settings, retry_policy, .. } = config;
     let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
     Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, parameters }))

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
+pub use crewlog_executors::exports::{moment_of, rfc3339};
 pub use crewlog_executors::shell::shell_word;
 pub use crewlog_executors::text::{one_line, visible};
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
 pub use crewlog_planner::text::{duration, millis};
-use jiff::SignedDuration;
-use jiff::civil::{DateTime, date};
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use sha2::{Digest, Sha256};
 
-const EPOCH: DateTime = date(1970, 1, 1).at(0, 0, 0, 0);
 /// Characters of a default answer in a line.
 const DEFAULT_CHARS_MAX: usize = 60;
 const DAY: Duration = Duration::from_secs(86_400);
@@ -48,14 +47,6 @@ pub fn count(n: usize, thing: &str) -> String {
     if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }
 }
 
-/// RFC 3339 in UTC, with microseconds. [`jiff::Timestamp`] would end a day before the largest time of a log.
-pub fn rfc3339(moment: Timestamp) -> String {
-    match EPOCH.checked_add(SignedDuration::from_micros(moment.0)) {
-        Ok(moment) => format!("{moment:.6}Z"),
-        Err(_) => format!("{} us", moment.0),
-    }
-}
-
 /// The present, by the clock of this machine.
 pub fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_microsecond())
@@ -63,7 +54,8 @@ pub fn now() -> Timestamp {
 
 /// RFC 3339 in UTC, to the second: the same text for every reader.
 pub fn utc(moment: Timestamp) -> String {
-    EPOCH.checked_add(SignedDuration::from_micros(moment.0)).map_or_else(|_| rfc3339(moment), |it| format!("{it:.0}Z"))
+    let text = rfc3339(moment);
+    text.split_once('.').map_or_else(|| text.clone(), |(second, _)| format!("{second}Z"))
 }
 
 /// A moment on the reader's clock; `None` beyond its calendar.
@@ -106,13 +98,6 @@ pub fn ago(moment: Timestamp, now: Timestamp) -> String {
         Some(moment) if since >= DAY => moment.date().to_string(),
         Some(_) | None => format!("{} ago", age(millis(since))),
     }
-}
-
-/// The moment that [`rfc3339`] wrote.
-pub fn moment_of(text: &str) -> Option<Timestamp> {
-    let moment: DateTime = text.strip_suffix('Z')?.parse().ok()?;
-    let moment = Timestamp(i64::try_from(moment.duration_since(EPOCH).as_micros()).ok()?);
-    (rfc3339(moment) == text).then_some(moment)
 }
 
 /// A time that [`rfc3339`] wrote, on the reader's clock; another text as it is.

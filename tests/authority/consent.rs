@@ -85,7 +85,8 @@ fn what_an_agent_orders_waits_for_a_person_even_if_it_is_known() {
     assert_eq!((scene.read("out").as_str(), scene.read_if_any("told")), ("known\n", None));
     let waits = waiting(&scene);
     assert!(waits.contains(&("side/1".into(), "echo mine >> out".into())), "{waits:?}");
-    assert!(waits.contains(&("side/2".into(), "Write a poem".into())), "{waits:?}");
+    let poem = "Write a poem\nwriter starts: sh -c 'echo \"$0\" >> told' '{prompt}'  (new in crewlog.toml)";
+    assert!(waits.contains(&("side/2".into(), poem.into())), "{waits:?}");
     let refused = by_agent(&scene, &["agree", "side", "--yes"]);
     refused.expect(11).says(&["an agent may not agree to what runs"]);
     scene.run(&["agree", "side"]).expect(1).says(&["echo mine >> out", "Write a poem", "nothing was agreed to"]);

@@ -18,7 +18,7 @@ fn an_agent_runs_a_task_without_a_command_and_its_prompt_can_be_previewed() {
     let ran = scene.run(&["run", "plan.md"]).expect(1);
     ran.says(&[
         "2 tasks, 1 with a command, 1 for agents",
-        "2  Paint the door (sh painter.sh)",
+        "2  Paint the door (painter)",
         "prompt.system  You are a painter.",
         "with --yes",
     ]);

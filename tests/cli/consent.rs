@@ -37,11 +37,12 @@ const ASKED: [&str; 2] =
 fn all_that_would_run_is_shown_and_nothing_else() {
     let with_agents = [
         "5 tasks, 1 with a command, 2 for agents, in FOLDER:",
-        "              2  Run `echo given-up` (true)  (given up)",
+        "              2  Run `echo given-up` (painter)  (given up)",
         "              3  echo brush",
         "              3  rm brush  (if it is to be undone)",
-        "              4  Paint the door (true)",
+        "              4  Paint the door (painter)",
         "  prompt.system  Be brief.",
+        "        painter  starts: true  (new in crewlog.toml)",
     ];
     let without =
         ["5 tasks, 1 with a command, in FOLDER:", "  3  echo brush", "  3  rm brush  (if it is to be undone)"];

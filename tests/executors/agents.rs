@@ -30,6 +30,7 @@ fn agent(words: &[&str]) -> Agent {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        consent: None,
     }
 }
 

@@ -37,6 +37,7 @@ async fn ran(store: EventStore) -> Rig {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        consent: None,
     };
     let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
     let roster = Roster { shell, takes_commands: true, agents: vec![agent], registry: None, trust: None };

@@ -28,6 +28,10 @@ impl Mock {
     }
 
     pub fn within(scene: Scene, replies: &Value) -> Self {
+        // A named configuration needs no agreement.
+        scene.write("crewlog.toml", "");
+        let config = scene.path("crewlog.toml").to_string_lossy().into_owned();
+        let scene = scene.with_env("CREWLOG_CONFIG", config);
         let script = Script::parse("fixtures", &json!({ "replies": replies }).to_string()).expect("it is a script");
         Self { scene, server: MockLlm::start(script).expect("a port is free") }
     }

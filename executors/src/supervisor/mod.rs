@@ -91,7 +91,7 @@ impl Supervisor {
         Self { program, lock, secrets: Arc::default(), lifeline: Arc::default() }
     }
 
-    /// The same, without these secrets in the outputs of its commands.
+    /// A supervisor that keeps these secrets out of the outputs of its commands.
     #[must_use]
     pub fn hiding(self, secrets: Secrets) -> Self {
         Self { secrets: Arc::new(secrets), ..self }

@@ -52,7 +52,7 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
     let file = check.reading.plan_file(path);
     let parsed = parse::read(&text, file.options(check.reading.parallel));
     settings::of_file(path, &text)?;
-    let parsed = match (by_model::wanted(session, Some(check.model))?, parsed) {
+    let parsed = match (by_model::allowed(session, Some(check.model)).await?, parsed) {
         (Some(model), parsed) => {
             let advisor = Advisor::new(session, &model, &text_aggregate(&text), session.tags_of_project()?).await?;
             advisor.plan(&text, parsed).await?.0
@@ -102,7 +102,7 @@ struct Advice {
 
 /// Asks the model for changes; none without an answer.
 async fn advice(session: &Session, source: &str, tasks: &[TaskPlan]) -> Result<Option<Advice>, Failure> {
-    let Some(model) = by_model::wanted(session, Some(true))? else { return Ok(None) };
+    let Some(model) = by_model::allowed(session, Some(true)).await? else { return Ok(None) };
     let advisor = Advisor::new(session, &model, &text_aggregate(source), session.tags_of_project()?).await?;
     let request = advice_request(&model.parameters, tasks);
     let found = advisor.ask("advice", "it is left out", request, |answer| read_advice(answer, tasks)).await?;

@@ -28,7 +28,7 @@ pub struct Draft {
 pub async fn draft(session: &Session, Draft { file, agent, model }: Draft) -> Result<Code, Failure> {
     let words = session.read_text(&file)?;
     let mut agents = Agents::new(session.config()?.registry.clone());
-    if let Some(model) = by_model::wanted(session, Some(model))? {
+    if let Some(model) = by_model::allowed(session, Some(model)).await? {
         let (store, _) = session.place.open_or_make().await?;
         let planner = model.planner(&store, &text_aggregate(&words), session.tags_of_project()?);
         agents = agents.with_model(planner.map_err(|error| Failure::user(error.to_string()))?);

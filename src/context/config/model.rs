@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crewlog_executors::model::{Key, Prices, RetryPolicy, Settings, is_provider};
+use crewlog_executors::programs::ProgramConsent;
 use crewlog_planner::model::ModelParameters;
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -29,6 +30,25 @@ pub struct ModelConfig {
     pub plan: bool,
     /// It writes the summaries of plans.
     pub summaries: bool,
+    /// The agreement that it needs: it is sent a key, and the texts of plans.
+    pub consent: Option<ProgramConsent>,
+}
+
+impl ModelConfig {
+    /// True unless it lacks the agreement of a person.
+    pub fn may_be_asked(&self) -> bool {
+        self.consent.as_ref().is_none_or(ProgramConsent::is_given)
+    }
+
+    /// Where texts go, and with which key.
+    pub fn shown(&self) -> String {
+        let Settings { provider, endpoint, key, .. } = &self.settings;
+        let key = match key {
+            Key::Variable(name) => format!(", with the key in {name}"),
+            Key::None => String::new(),
+        };
+        format!("{} at {}{key}", self.parameters.model, endpoint.as_ref().unwrap_or(provider))
+    }
 }
 
 #[derive(Deserialize)]
@@ -166,6 +186,7 @@ impl TryFrom<ModelToml> for ModelConfig {
             retry_policy: RetryPolicy { retries_max: written.retries.unwrap_or(default.retries_max), first, ..default },
             plan,
             summaries,
+            consent: None,
         })
     }
 }

@@ -40,6 +40,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        consent: None,
     };
     let first = Agent {
         kinds: vec![NodeKind::CodeImplementation, NodeKind::Refactor],
@@ -48,6 +49,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         timeout: Some(Duration::from_secs(1800)),
         jobs: 2,
         rate_limited: vec!["usage limit reached".into(), "429".into()],
+        consent: None,
         ..plain("zoe", words(&["claude", "-p"]))
     };
     let second = plain("Ana-2", Program::Shell("codex exec \"$1\" < /dev/null".into()));

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use crewlog_executors::crew::Crew;
+use crewlog_executors::exports::EventJson;
 use crewlog_mq::{EventStore, Position, Query as Which, Range, Recorded};
 use crewlog_planner::event::plan_tag;
 use serde::de::DeserializeOwned;
@@ -430,8 +431,8 @@ params_of_events!(EventsOf [at] {
 
 /// An event, as `crewlog events` prints it.
 pub fn event_json(recorded: &Recorded) -> Result<Value, Problem> {
-    let json = crate::ui::json::EventJson::of(recorded).and_then(|json| Ok(serde_json::to_value(&json)?));
-    json.map_err(Problem::from)
+    let json = EventJson::of(recorded).and_then(|json| serde_json::to_value(&json));
+    json.map_err(|error| Failure::from(error).into())
 }
 
 /// An event with its causes and effects.
