@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Recorded, Runner, Timestamp,
 };
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Consents, Decide, Means, STREAM};
+use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Consents, Decide, Grant, Means, STREAM};
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
 use futures::TryStreamExt;
@@ -64,11 +64,49 @@ impl<'a> Told<'a> {
     }
 }
 
-/// The agreements that a task of a plan needs. `folder` is that of the plan.
-pub fn needed(plan: &str, task: &TaskPlan, folder: Option<&str>) -> Vec<Agreement> {
+/// An input of a program that needs an agreement.
+#[derive(Debug, Clone)]
+pub struct Input<'a> {
+    /// The input.
+    pub told: Told<'a>,
+    /// The folder of the plan.
+    pub folder: &'a str,
+    /// The agreement to it.
+    pub agreement: Agreement,
+}
+
+/// The inputs of a task. `folder` is that of the plan.
+pub fn inputs<'a>(plan: &str, task: &'a TaskPlan, folder: Option<&'a str>) -> Vec<Input<'a>> {
     let id = task.compensates.unwrap_or(task.id);
-    let of = |told: Told<'_>| Agreement { plan: plan.to_owned(), task: id, digest: told.digest(folder.unwrap_or("")) };
-    Told::of(task).map(of).collect()
+    Told::of(task).map(|told| Input::new(plan, id, told, folder)).collect()
+}
+
+impl<'a> Input<'a> {
+    fn new(plan: &str, task: TaskId, told: Told<'a>, folder: Option<&'a str>) -> Self {
+        let folder = folder.unwrap_or("");
+        Self { told, folder, agreement: Agreement { plan: plan.to_owned(), task, digest: told.digest(folder) } }
+    }
+
+    /// That of a dispatched task.
+    pub fn of_dispatch(plan: &str, task: TaskId, input: &'a TaskInput) -> Self {
+        let TaskInput { command, description, notes, sub_plan, .. } = input;
+        let told = Told::own(command.as_deref(), description, notes, sub_plan.as_ref());
+        Self::new(plan, input.compensates.unwrap_or(task), told, input.folder.as_deref())
+    }
+}
+
+/// The reason why something may run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Basis {
+    /// Somebody has agreed to it.
+    Agreed,
+    /// A grant covers it, which an account gave.
+    Grant {
+        /// The account.
+        by: String,
+        /// The grant.
+        id: String,
+    },
 }
 
 /// The inputs of programs that were agreed to, for tasks that are about to be made.
@@ -97,11 +135,11 @@ impl Consent {
         (tasks, folder): (impl IntoIterator<Item = &'t TaskPlan>, Option<&str>),
         cause: &Cause,
     ) -> Result<Vec<Agreement>, ExecuteError<CrewError>> {
-        let needed = tasks.into_iter().flat_map(|task| needed(plan, task, folder));
+        let needed = tasks.into_iter().flat_map(|task| inputs(plan, task, folder)).map(|input| input.agreement);
         let tasks: Vec<_> = needed.filter(|needed| self.digests.contains(&needed.digest)).collect();
         if let (Some(how), false) = (self.how, tasks.is_empty()) {
             let (by, remembered, at) = (account(), self.remembered, store.now());
-            let agreed = ConsentEvent::Agreed { by, how, tasks: tasks.clone(), remembered, at };
+            let agreed = ConsentEvent::Agreed { by, how, grant: None, tasks: tasks.clone(), remembered, at };
             decide(store, tags, agreed, cause).await?;
         }
         Ok(tasks)
@@ -114,10 +152,13 @@ pub struct Trust(Arc<TrustInner>);
 
 #[derive(Debug)]
 struct TrustInner {
+    store: EventStore,
     /// The accounts whose decisions count here.
     accounts: Vec<String>,
     /// Earlier decisions came with an import, and count for nothing.
     after: Position,
+    /// The repository of a folder, or the folder itself: grants count there.
+    repository: fn(&Path) -> PathBuf,
     known: RwLock<Decisions>,
 }
 
@@ -130,18 +171,18 @@ struct Decisions {
 }
 
 impl Trust {
-    /// The decisions of these accounts count, after a position.
-    pub fn new(accounts: Vec<String>, after: Position) -> Self {
-        Self(Arc::new(TrustInner { accounts, after, known: RwLock::default() }))
+    /// The decisions of these accounts count, after a position. `repository` names that of a folder, for grants.
+    pub fn new(store: &EventStore, accounts: Vec<String>, after: Position, repository: fn(&Path) -> PathBuf) -> Self {
+        Self(Arc::new(TrustInner { store: store.clone(), accounts, after, repository, known: RwLock::default() }))
     }
 
     /// Reads the decisions that are not known yet.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn catch_up(&self, store: &EventStore) -> Result<(), Error> {
+    pub async fn catch_up(&self) -> Result<(), Error> {
         let at = self.known().at.max(self.0.after);
-        let mut records = std::pin::pin!(store.records(&Query::stream(STREAM), Range::after(at)));
+        let mut records = std::pin::pin!(self.0.store.records(&Query::stream(STREAM), Range::after(at)));
         while let Some(recorded) = records.try_next().await? {
             self.apply(&recorded);
         }
@@ -175,18 +216,51 @@ impl Trust {
         self.0.known.write().unwrap_or_else(PoisonError::into_inner).own.extend(tasks);
     }
 
-    /// True if somebody whose decisions count here has agreed.
-    pub fn has(&self, wanted: &Agreement) -> bool {
-        let known = self.known();
-        known.own.contains(wanted) || known.consents.has(&self.0.accounts, wanted)
+    /// The reason why an executor may run something, if there is one.
+    pub fn basis(&self, input: &Input<'_>, executor: &str) -> Option<Basis> {
+        let (known, wanted) = (self.known(), &input.agreement);
+        if known.own.contains(wanted) || known.consents.has(&self.0.accounts, wanted) {
+            return Some(Basis::Agreed);
+        }
+        let command = if let Told::Command(command) = input.told { Some(command) } else { None };
+        let now = self.0.store.now();
+        let folder = Path::new(input.folder);
+        self.0.accounts.iter().find_map(|by| {
+            let (grant, _) = known.consents.grants(by, now).find(|(grant, _)| {
+                let is_here =
+                    || folder.starts_with(&grant.folder) || (self.0.repository)(folder) == Path::new(&grant.folder);
+                grant.covers(&wanted.plan, executor, command) && is_here()
+            })?;
+            Some(Basis::Grant { by: by.clone(), id: grant.id.clone() })
+        })
     }
 
-    /// True if a dispatched task may run.
-    pub fn allows(&self, plan: &str, task: TaskId, input: &TaskInput) -> bool {
-        let TaskInput { command, description, notes, sub_plan, .. } = input;
-        let told = Told::own(command.as_deref(), description, notes, sub_plan.as_ref());
-        let digest = told.digest(input.folder.as_deref().unwrap_or(""));
-        self.has(&Agreement { plan: plan.to_owned(), task: input.compensates.unwrap_or(task), digest })
+    /// The open grants of the accounts, each with its account and the number of tasks that rest on it.
+    pub fn grants(&self) -> Vec<(String, Grant, u64)> {
+        let (known, now) = (self.known(), self.0.store.now());
+        let of = |by: &String| {
+            let grants = known.consents.grants(by, now);
+            grants.map(|(grant, n_used)| (by.clone(), grant.clone(), n_used)).collect::<Vec<_>>()
+        };
+        self.0.accounts.iter().flat_map(of).collect()
+    }
+
+    /// True if a dispatched task may run now. One that a grant covers is an agreement from then on.
+    pub async fn agrees(&self, input: &Input<'_>, executor: &str, tags: &[String], cause: &Cause) -> bool {
+        let (by, id) = match self.basis(input, executor) {
+            Some(Basis::Agreed) => return true,
+            None => return false,
+            Some(Basis::Grant { by, id }) => (by, id),
+        };
+        let (how, grant, tasks, at) = (Means::Grant, Some(id), vec![input.agreement.clone()], self.0.store.now());
+        let agreed = ConsentEvent::Agreed { by, how, grant, tasks, remembered: BTreeSet::new(), at };
+        match decide(&self.0.store, tags, agreed, cause).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(%error, "a task that a grant covers does not run");
+                false
+            }
+        }
     }
 }
 

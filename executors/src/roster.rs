@@ -13,7 +13,7 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
-use crate::consent::{Told, Trust, needed};
+use crate::consent::{Told, Trust, inputs};
 use crate::programs::ProgramConsent;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
@@ -75,9 +75,10 @@ impl Roster {
 
     /// True if one of these executors would take the dispatched task, and it may run.
     pub fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
-        let own = || needed(plan, task, state.config.folder.as_deref()).into_iter().next();
-        let may_start = self.choose(task.kind, Way::of(task)).is_some_and(|actor| actor.may_start());
-        may_start && self.trust.as_ref().is_none_or(|trust| own().is_some_and(|own| trust.has(&own)))
+        let Some(actor) = self.choose(task.kind, Way::of(task)).filter(|actor| actor.may_start()) else { return false };
+        let Some(trust) = &self.trust else { return true };
+        let own = inputs(plan, task, state.config.folder.as_deref()).into_iter().next();
+        own.is_some_and(|own| trust.basis(&own, actor.name()).is_some())
     }
 
     /// The agent whose program would carry the task out, and lacks the agreement of a person.
@@ -88,9 +89,11 @@ impl Roster {
 
     /// The agreements that a task lacks which one of these executors would take.
     pub fn lacking(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> Vec<Agreement> {
-        let Some(trust) = self.trust.as_ref().filter(|_| self.takes(task)) else { return Vec::new() };
-        let needed = needed(plan, task, state.config.folder.as_deref());
-        needed.into_iter().filter(|needed| !trust.has(needed)).collect()
+        let actor = self.choose(task.kind, Way::of(task));
+        let (Some(trust), Some(actor)) = (&self.trust, actor) else { return Vec::new() };
+        let inputs = inputs(plan, task, state.config.folder.as_deref()).into_iter();
+        let lacking = inputs.filter(|input| trust.basis(input, actor.name()).is_none());
+        lacking.map(|input| input.agreement).collect()
     }
 
     /// The open tasks of a plan that lack agreements.

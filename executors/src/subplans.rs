@@ -22,7 +22,7 @@ use tokio::sync::watch;
 
 use crate::agents::{Agents, PlanningError, record_failure};
 use crate::caller::account;
-use crate::consent::{Trust, decide, needed};
+use crate::consent::{Trust, decide, inputs};
 use crate::plans::{execute_retrying, is_permanent, read_plan};
 use crate::run::{Job, Stop, wanted};
 
@@ -169,7 +169,8 @@ impl SubPlanRun<'_> {
             }
         };
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
-        let tasks = proposal.tasks.iter().flat_map(|task| needed(&plan, task, config.folder.as_deref())).collect();
+        let tasks = proposal.tasks.iter().flat_map(|task| inputs(&plan, task, config.folder.as_deref()));
+        let tasks = tasks.map(|input| input.agreement).collect();
         self.agree(tasks).await;
         let command = Command::Propose { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
@@ -185,7 +186,7 @@ impl SubPlanRun<'_> {
         let Some(trust) = self.trust.filter(|_| !self.agents.plans_by_model(self.sub_plan)) else { return };
         trust.agree_here(tasks.iter().cloned());
         let (by, how, at) = (account(), Means::Parent, self.store.now());
-        let agreed = ConsentEvent::Agreed { by, how, tasks, remembered: BTreeSet::new(), at };
+        let agreed = ConsentEvent::Agreed { by, how, grant: None, tasks, remembered: BTreeSet::new(), at };
         if let Err(error) = decide(self.store, self.tags, agreed, self.cause).await {
             tracing::warn!(%error, plan = self.plan(), "the consent to a sub-plan was not recorded");
         }

@@ -22,6 +22,7 @@ use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::backoff::Backoff;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
+use crate::consent::{Input, Trust};
 use crate::links::Links;
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
@@ -154,10 +155,11 @@ impl Worker {
         fault.map_or(Ok(()), Err)
     }
 
-    /// True if a person whose decisions count here has agreed to what a task runs.
+    /// True if a person whose decisions count here has agreed to what a task runs, and to its program.
     fn may_run(&self, Dispatch { plan, task, parameters, kind, .. }: &Dispatch) -> bool {
-        let may_start = self.roster.actor(*kind, parameters).is_none_or(|actor| actor.may_start());
-        may_start && self.roster.trust.as_ref().is_none_or(|trust| trust.allows(plan, *task, parameters))
+        let Some(actor) = self.roster.actor(*kind, parameters).filter(Actor::may_start) else { return false };
+        let basis = |trust: &Trust| trust.basis(&Input::of_dispatch(plan, *task, parameters), actor.name());
+        self.roster.trust.as_ref().is_none_or(|trust| basis(trust).is_some())
     }
 
     /// Carries a task out from the claim to its end.
@@ -168,6 +170,12 @@ impl Worker {
     ) -> (TaskKey, Position) {
         let key = dispatch.key();
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
+        if let Some(trust) = &self.roster.trust {
+            let input = Input::of_dispatch(&dispatch.plan, dispatch.task, &dispatch.parameters);
+            if !trust.agrees(&input, actor.name(), &dispatch.tags, &dispatch.cause).await {
+                return (key, dispatch.seen);
+            }
+        }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         // Only the holder checks links, and renders the prompt that the start of an agent records.
         let is_early = self.links.is_none() && !matches!(actor, Actor::Agent(..));

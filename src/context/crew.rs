@@ -1,10 +1,12 @@
 //! Opens the crew of a project for a process.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::caller::account;
 use crewlog_executors::consent::{self, Trust};
+use crewlog_executors::crew::worktree::Repository;
 use crewlog_executors::crew::{Crew, Refusal, process};
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Position};
@@ -60,10 +62,15 @@ impl Session {
     pub async fn trust(&self, others: &[String]) -> Result<Option<Trust>, Failure> {
         let Some(store) = self.place.open_if_any().await? else { return Ok(None) };
         let accounts = [&[account()], others].concat();
-        let trust = Trust::new(accounts, self.imported()?);
-        trust.catch_up(&store).await?;
+        let trust = Trust::new(&store, accounts, self.imported()?, repository_of);
+        trust.catch_up().await?;
         Ok(Some(trust))
     }
+}
+
+/// The repository of a folder by git's folder, the same in all its worktrees; without one the folder.
+pub fn repository_of(folder: &Path) -> PathBuf {
+    Repository::around(folder).map_or_else(|| folder.to_owned(), |repository| repository.common_dir)
 }
 
 /// True if a process above this one is the program of an agent, present or not.
@@ -80,7 +87,7 @@ async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    let trust = Some(Trust::new(vec![account()], session.imported()?));
+    let trust = Some(Trust::new(store, vec![account()], session.imported()?, repository_of));
     let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster { trust, ..roster });
     Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
 }

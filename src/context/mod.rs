@@ -32,7 +32,7 @@ use crate::ui::terminal::{Output, Terminal, say};
 use crate::ui::text::{shell_word, visible};
 
 /// Messages for empty lists, by their keys.
-const EMPTY: [(&str, &str); 12] = [
+const EMPTY: [(&str, &str); 13] = [
     ("items", "nothing waits for you"),
     ("messages", "there are no new messages; --all lists all"),
     ("agents", "no agents are here; --all lists those that left"),
@@ -45,6 +45,7 @@ const EMPTY: [(&str, &str); 12] = [
     ("parked", "no events are parked"),
     ("tokens", "there are no tokens: `crewlog serve tokens add NAME` makes one"),
     ("keys", "there are no keys of plans"),
+    ("grants", "there are no grants: each new task asks"),
 ];
 
 /// The variable by which a launcher names the agent to its program, tools and hooks.

@@ -104,7 +104,7 @@ async fn agree_to_all(session: &Session, store: &EventStore) -> Result<(), Failu
         tasks.extend(unagreed(store, &roster, &plan.id).await?.into_iter().flat_map(|found| found.lacking));
     }
     let (by, how, remembered, at) = (account(), Means::Order, BTreeSet::new(), store.now());
-    decide(session, store, ConsentEvent::Agreed { by, how, tasks, remembered, at }).await
+    decide(session, store, ConsentEvent::Agreed { by, how, grant: None, tasks, remembered, at }).await
 }
 
 /// Moves all times of a day by the same distance.

@@ -108,7 +108,7 @@ impl AsOf {
         // The decisions are known as they are now.
         let roster = self.crew.roster().filter(|_| !self.is_past);
         if let Some(trust) = roster.and_then(|roster| roster.trust.as_ref()) {
-            trust.catch_up(self.store()).await?;
+            trust.catch_up().await?;
         }
         let facts = Facts {
             project: self.project(),

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails, also outside of its own function")]
 
 mod consent;
+mod grants;
 mod programs;
 
 use std::fs::{self, Permissions};

@@ -1,7 +1,8 @@
 //! Decisions of people about what may run: commands and texts, each by a digest over all that reaches a program.
 //!
 //! A task runs where a trusted account has agreed to its digest in its plan. In a plan that the same account starts later, the
-//! same needs no second decision.
+//! same needs no second decision. A grant lets tasks of agents run that are not known yet; each that does is an agreement, which
+//! names the grant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,8 @@ use crate::plan::TaskId;
 pub const STREAM: &str = "consent";
 /// The most tasks of one decision.
 pub const TASKS_MAX: usize = 20_000;
+/// The most open grants of one account.
+pub const GRANTS_MAX: usize = 100;
 
 /// Means a person decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,98 @@ pub enum Means {
     Order,
     /// With the task whose text is the plan.
     Parent,
+    /// By a grant.
+    Grant,
+}
+
+/// A permission for tasks that are not known yet, which only a person gives.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Its name.
+    pub id: String,
+    /// The repository, or the folder without one, in which the tasks run.
+    pub folder: String,
+    /// The tasks.
+    pub covers: Cover,
+    /// The most tasks.
+    pub max: Option<u64>,
+    /// When it ends, in log time.
+    pub until: Option<Timestamp>,
+}
+
+/// The tasks of a grant.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cover {
+    /// Commands of these words. A `*` stands for one word, at the end for any number.
+    Commands(Vec<String>),
+    /// Texts for an executor.
+    Texts {
+        /// The executor.
+        executor: String,
+        /// In this plan and its sub-plans; in all, if absent.
+        plan: Option<String>,
+    },
+}
+
+/// The characters of a command that no shell treats in a special way.
+const PLAIN: &str = "-_./:=@%+,";
+
+impl Grant {
+    /// True if it is for this command, or for the text of this executor. Where it runs is another question.
+    #[must_use]
+    pub fn covers(&self, plan: &str, executor: &str, command: Option<&str>) -> bool {
+        command.map_or_else(|| self.covers.has_text(plan, executor), |command| self.covers.has_command(command))
+    }
+}
+
+impl Cover {
+    /// Commands that begin with a known word.
+    ///
+    /// # Errors
+    /// [`CrewError::Invalid`] for words that no command could match, or that would match every program.
+    pub fn commands(words: &str) -> Result<Self, CrewError> {
+        let words: Vec<_> = words.split_whitespace().map(str::to_owned).collect();
+        let is_known = |word: &String| word == "*" || is_plain(word);
+        match words.first() {
+            None => Err(CrewError::Invalid("a grant needs the words of a command".into())),
+            Some(first) if first == "*" => {
+                Err(CrewError::Invalid("a grant names its program: its first word is not *".into()))
+            }
+            Some(_) if !words.iter().all(is_known) => Err(CrewError::Invalid(format!(
+                "the words of a grant have letters, digits and {PLAIN}, or are a single *: a shell could read others as more \
+                 than words"
+            ))),
+            Some(_) => Ok(Self::Commands(words)),
+        }
+    }
+
+    fn has_command(&self, command: &str) -> bool {
+        let Self::Commands(known) = self else { return false };
+        let words: Vec<_> = command.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+        let (known, is_open) = match known.split_last() {
+            Some((last, before)) if last == "*" => (before, true),
+            _ => (&known[..], false),
+        };
+        let has_length = words.len() == known.len() || (is_open && words.len() > known.len());
+        has_length
+            && words.iter().all(|word| is_plain(word))
+            && known.iter().zip(&words).all(|(known, word)| known == "*" || known == word)
+    }
+
+    fn has_text(&self, of_plan: &str, by: &str) -> bool {
+        let Self::Texts { executor, plan } = self else { return false };
+        let is_below = |plan: &String| {
+            of_plan.strip_prefix(&**plan).is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        };
+        executor.eq_ignore_ascii_case(by) && plan.as_ref().is_none_or(is_below)
+    }
+}
+
+fn is_plain(word: &str) -> bool {
+    !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c))
 }
 
 /// A task, and the digest of its input.
@@ -43,6 +138,7 @@ pub struct Agreement {
 }
 
 /// A decision.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ConsentEvent {
     /// An account agrees.
@@ -51,6 +147,8 @@ pub enum ConsentEvent {
         by: String,
         /// Means.
         how: Means,
+        /// The grant that it rests on.
+        grant: Option<String>,
         /// To these.
         tasks: Vec<Agreement>,
         /// The digests that count again in other plans of the account: in them a folder is relative to its worktree.
@@ -67,6 +165,24 @@ pub enum ConsentEvent {
         /// When, in log time.
         at: Timestamp,
     },
+    /// An account gives a grant.
+    Granted {
+        /// The account.
+        by: String,
+        /// The grant.
+        grant: Grant,
+        /// When, in log time.
+        at: Timestamp,
+    },
+    /// A grant ends.
+    Revoked {
+        /// The account that gave it.
+        by: String,
+        /// The grant.
+        grant: String,
+        /// When, in log time.
+        at: Timestamp,
+    },
 }
 
 impl MqEvent for ConsentEvent {}
@@ -80,6 +196,7 @@ pub struct Decide(pub ConsentEvent);
 struct Account {
     tasks: BTreeSet<Agreement>,
     remembered: BTreeMap<String, Timestamp>,
+    grants: BTreeMap<String, (Grant, u64)>,
 }
 
 /// The decisions about a project, or about all projects of a log.
@@ -90,6 +207,15 @@ impl Consents {
     /// True if one of these accounts has agreed.
     pub fn has<'a>(&self, accounts: impl IntoIterator<Item = &'a String>, wanted: &Agreement) -> bool {
         accounts.into_iter().any(|by| self.0.get(by).is_some_and(|account| account.tasks.contains(wanted)))
+    }
+
+    /// The grants of an account that are not used up and have not ended, with the tasks that rest on each.
+    pub fn grants(&self, by: &str, now: Timestamp) -> impl Iterator<Item = (&Grant, u64)> {
+        let grants = self.0.get(by).into_iter().flat_map(|account| account.grants.values());
+        let is_open = move |(grant, n_used): &(&Grant, u64)| {
+            grant.max.is_none_or(|max| *n_used < max) && grant.until.is_none_or(|until| now < until)
+        };
+        grants.map(|(grant, n_used)| (grant, *n_used)).filter(is_open)
     }
 
     /// When an account agreed to a digest, in any plan.
@@ -106,13 +232,32 @@ impl Handler for Consents {
 
     fn process(&mut self, Decide(mut decision): Decide) -> Result<Vec<ConsentEvent>, CrewError> {
         let is_new = match &mut decision {
-            ConsentEvent::Agreed { by, tasks, remembered, .. } => {
+            ConsentEvent::Agreed { by, grant, tasks, remembered, at, .. } => {
                 let known = self.0.get(by);
                 tasks.retain(|task| known.is_none_or(|account| !account.tasks.contains(task)));
                 check_length("a decision", tasks.len(), TASKS_MAX)?;
+                if let Some(id) = grant {
+                    let open = self.grants(by, *at).find(|(grant, _)| grant.id == *id);
+                    let (grant, n_used) = open.ok_or_else(|| CrewError::Closed(format!("grant {id} has ended")))?;
+                    if grant.max.is_some_and(|max| n_used + tasks.len() as u64 > max) {
+                        return Err(CrewError::Closed(format!("grant {id} is used up")));
+                    }
+                }
                 !tasks.is_empty() || remembered.iter().any(|digest| self.remembers(by, digest).is_none())
             }
             ConsentEvent::Declined { .. } => true,
+            ConsentEvent::Granted { by, at, .. } => {
+                let n_open = self.grants(by, *at).count();
+                check_length("the grants of an account", n_open + 1, GRANTS_MAX)?;
+                true
+            }
+            ConsentEvent::Revoked { by, grant, .. } => {
+                let is_known = self.0.get(by).is_some_and(|account| account.grants.contains_key(grant));
+                if !is_known {
+                    return Err(CrewError::Missing(format!("there is no grant {grant} of {by}")));
+                }
+                true
+            }
         };
         let events: Vec<_> = is_new.then_some(decision).into_iter().collect();
         events.iter().for_each(|event| self.apply(event));
@@ -121,14 +266,23 @@ impl Handler for Consents {
 
     fn apply(&mut self, event: &ConsentEvent) {
         match event {
-            ConsentEvent::Agreed { by, tasks, remembered, at, .. } => {
+            ConsentEvent::Agreed { by, grant, tasks, remembered, at, .. } => {
                 let account = self.0.entry(by.clone()).or_default();
+                if let Some((_, n_used)) = grant.as_ref().and_then(|id| account.grants.get_mut(id)) {
+                    *n_used += tasks.len() as u64;
+                }
                 account.tasks.extend(tasks.iter().cloned());
                 account.remembered.extend(remembered.iter().map(|digest| (digest.clone(), *at)));
             }
             ConsentEvent::Declined { by, forgotten, .. } => {
                 let account = self.0.entry(by.clone()).or_default();
                 account.remembered.retain(|digest, _| !forgotten.contains(digest));
+            }
+            ConsentEvent::Granted { by, grant, .. } => {
+                self.0.entry(by.clone()).or_default().grants.insert(grant.id.clone(), (grant.clone(), 0));
+            }
+            ConsentEvent::Revoked { by, grant, .. } => {
+                self.0.entry(by.clone()).or_default().grants.remove(grant);
             }
         }
     }
