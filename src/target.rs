@@ -16,7 +16,6 @@ use crewlog_planner::state::{PlannerState, Task};
 use serde_json::json;
 
 use crate::cli::typed::Address;
-use crate::context::plan_ids::{new_id, slug_of};
 use crate::context::{Session, roster};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, say};
@@ -24,6 +23,7 @@ use crate::views::names::{Choice, open_plan};
 use crate::views::queries;
 use crate::views::queries::no_task;
 use crate::views::views;
+use crewlog_executors::plan_ids::{new_id, slug_of};
 
 /// How often another plan id is tried when one is taken.
 const ID_ATTEMPTS_MAX: usize = 8;

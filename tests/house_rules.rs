@@ -85,6 +85,7 @@ fn findings(files: &[File]) -> Vec<Finding> {
     found.extend(declared::declared_twice(&sources));
     found.extend(owners::readers_of_task_status(&sources));
     found.extend(owners::writers(&sources));
+    found.extend(owners::quoters(&sources));
     for file in files {
         found.extend(text_rules(file));
         if file.path.ends_with("Cargo.toml") {
@@ -483,6 +484,9 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
         ("src/hook/a.rs", "fn f() { std::io::stdout().lock() }", Some("writer")),
         ("src/ui/a.rs", "fn f() { print!(); eprintln!(); stdout(); io::stderr() }", None),
         ("executors/src/a.rs", "fn f() { println!() }", None),
+        ("src/hook/a.rs", "fn f() { one_line(words, 9) }", Some("quoter")),
+        ("src/hook/a.rs", "fn f() { quoted_line(words, 9) }", None),
+        ("planner/src/prompt/mod.rs", "fn f() { excerpt(words, 9) }", Some("quoter")),
         ("src/a.rs", "fn f() { command.stdout(piped()); is(\"println!\"); writeln!(out) } // stdout()", None),
         ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::b::g() }", Some("circle")),
         ("mq/src/a/b.rs", "use super::c::C;\n=== mq/src/a/c.rs\nfn f() { crate::a::g() }", None),

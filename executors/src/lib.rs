@@ -28,6 +28,7 @@ pub mod matching;
 pub mod model;
 pub mod output;
 pub mod owner;
+pub mod plan_ids;
 pub mod planning;
 pub mod plans;
 pub mod programs;

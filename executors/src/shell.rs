@@ -35,6 +35,33 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// A command of several lines in one line, for display.
+#[must_use]
+pub fn in_one_line(command: &str) -> String {
+    command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
+}
+
+/// The words of a line, as a shell splits it: quotes and backslashes keep spaces. None if a quote is not closed.
+#[must_use]
+pub fn words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            c if quote == Some(c) => quote = None,
+            '\'' | '"' if quote.is_none() => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            '\\' if quote != Some('\'') => word.get_or_insert_default().extend(chars.next()),
+            c if c.is_whitespace() && quote.is_none() => words.extend(word.take()),
+            c => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
 impl Shell {
     /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the reported usage. No
     /// child process is left when this returns.

@@ -27,6 +27,15 @@ fn is_hidden(c: char) -> bool {
     )
 }
 
+/// The words of another in a text for an agent, in one line of at most `chars_max` characters: in quotes, unless they are a
+/// plain word or path.
+#[must_use]
+pub fn quoted_line(text: &str, chars_max: usize) -> String {
+    let line = one_line(text, chars_max);
+    let is_plain = !line.is_empty() && line.chars().all(|c| c.is_alphanumeric() || "-_./:@#*+=,{}[]".contains(c));
+    if is_plain { line } else { format!("{line:?}") }
+}
+
 /// The text in one line of at most `chars_max` characters.
 #[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {

@@ -12,6 +12,7 @@ use crewlog_mq::{LogIdentity, Query, Range};
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_line;
+use crate::ui::terminal::Results;
 use crate::ui::text::rfc3339;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::for_each;
@@ -36,7 +37,7 @@ pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Co
         Some(path) => Failure::user(format!("{} cannot be written: {error}", path.display())),
     };
     let to: Box<dyn Write> = match &to {
-        None => Box::new(std::io::stdout().lock()),
+        None => Box::new(Results::exact()),
         Some(path) => Box::new(create_new(path)?),
     };
     let mut to = BufWriter::new(to);

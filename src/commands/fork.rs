@@ -17,7 +17,6 @@ use utoipa::ToSchema;
 
 use crate::cli::typed::{BY_PERSON, ForkAt, by_person};
 use crate::consent::{consent, of_plan};
-use crate::context::plan_ids::{fork_slug, new_id};
 use crate::context::{Session, roster};
 use crate::target::order;
 use crate::ui::failure::{Code, Failure, Why};
@@ -25,6 +24,7 @@ use crate::ui::text::count;
 use crate::views::at::position_of;
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::{self, load_view, no_task};
+use crewlog_executors::plan_ids::{fork_slug, new_id};
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -17,7 +17,6 @@ use utoipa::ToSchema;
 use crate::cli::settings::{self, Change, KEYS, apply, help};
 use crate::cli::typed::{Parse, Typed};
 use crate::consent::consent;
-use crate::context::plan_ids::{new_id, slug};
 use crate::context::{Session, roster};
 use crate::plan_file::{ReadArgs, print_warnings};
 use crate::run::by_model::{Advisor, allowed};
@@ -28,6 +27,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, say};
 use crate::ui::text::one_line;
+use crewlog_executors::plan_ids::{new_id, slug};
 
 const SET: &str = "\
 A setting of the plan, such as budget.tokens=9000; may be repeated

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::cli::typed::{Address, At};
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
-use crate::ui::terminal::{Output, say};
+use crate::ui::terminal::{Output, Results, say};
 use crate::ui::text::{duration, one_line, visible};
 use crate::views::at::view_at;
 use crate::views::facts;
@@ -160,6 +160,7 @@ async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&A
     if exported.tasks.iter().any(|task| task.is_delegated() || task.tool.is_some()) {
         say("warning: what other plans and tools do for tasks has no form in Markdown and is left out");
     }
-    std::io::stdout().lock().write_all(parse::render(&exported).as_bytes()).map_err(Failure::output)?;
+    let mut to = Results::exact();
+    to.write_all(parse::render(&exported).as_bytes()).and_then(|()| to.flush()).map_err(Failure::output)?;
     Ok(Code::Done)
 }

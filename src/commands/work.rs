@@ -30,7 +30,7 @@ use crate::run::runtime::{Next, RunArgs, Runtime};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
-use crate::ui::terminal::Output;
+use crate::ui::terminal::{Output, Results};
 use crate::ui::text::count;
 use crate::views::{ListedPlan, queries, views};
 
@@ -213,7 +213,7 @@ impl WorkerLoop<'_> {
                 let status = as_of.states(plan).await?.plan.state;
                 plans.push(ListedPlan { status, ..ListedPlan::of(plan, summary) });
             }
-            self.output_fault = print_pretty(std::io::stdout().lock(), &json!({ "plans": plans })).err();
+            self.output_fault = print_pretty(Results::exact(), &json!({ "plans": plans })).err();
         }
         for plan in self.views.keys() {
             for line in as_of.waits(self.session, plan).await? {

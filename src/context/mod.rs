@@ -3,13 +3,12 @@
 pub mod config;
 pub mod crew;
 pub mod place;
-pub mod plan_ids;
 pub mod roster;
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::io::{BufWriter, Read, Stdout, Write};
+use std::io::{BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,7 +27,7 @@ use crate::context::config::Config;
 use crate::context::place::Place;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::{print_line, print_pretty};
-use crate::ui::terminal::{Output, Terminal, say};
+use crate::ui::terminal::{Output, Results, Terminal, say};
 use crate::ui::text::{shell_word, visible};
 
 /// Messages for empty lists, by their keys.
@@ -174,7 +173,7 @@ impl Session {
             remote.reply().result = serde_json::to_value(json)?;
             return Ok(Code::Done);
         }
-        let mut stdout = BufWriter::new(io::stdout().lock());
+        let mut stdout = BufWriter::new(Results::new(self.output));
         write(&mut stdout).and_then(|()| stdout.flush()).map_err(Failure::output)?;
         Ok(Code::Done)
     }
@@ -253,7 +252,7 @@ impl Session {
     /// Prints an event where the output is JSON lines. Keeps the first fault, after which nothing is printed.
     pub fn print_event(&self, recorded: &Recorded, fault: &mut Option<io::Error>) -> Result<(), Failure> {
         if self.output == Output::Jsonl && fault.is_none() {
-            *fault = print_line(io::stdout().lock(), &EventJson::of(recorded)?).err();
+            *fault = print_line(Results::exact(), &EventJson::of(recorded)?).err();
         }
         Ok(())
     }
@@ -419,7 +418,7 @@ impl Session {
 pub struct ListPrinter<'a> {
     session: &'a Session,
     keys: String,
-    stdout: BufWriter<Stdout>,
+    stdout: BufWriter<Results>,
     n_printed: usize,
 }
 
@@ -427,7 +426,7 @@ impl<'a> ListPrinter<'a> {
     /// A document with these keys; the list is the value of the last. Nothing is written before the first item or the end, so
     /// that an error comes alone.
     pub fn new(session: &'a Session, keys: impl Into<String>) -> Self {
-        Self { session, keys: keys.into(), stdout: BufWriter::new(io::stdout()), n_printed: 0 }
+        Self { session, keys: keys.into(), stdout: BufWriter::new(Results::new(session.output)), n_printed: 0 }
     }
 
     pub fn print(

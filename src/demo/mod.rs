@@ -5,7 +5,7 @@
 //! run; the planner does, so that plans react to a person.
 
 use std::collections::BTreeSet;
-use std::io::{BufReader, IsTerminal};
+use std::io::BufReader;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -87,7 +87,7 @@ async fn play(session: &Session, listen: SocketAddr, signals: Signals, opens: bo
     hosts.spawn(statistics(store, folder, is_stopped).map(drop));
     let served = serve_with(session, &crew, listen, signals, std::future::pending(), |address| {
         session.suggest("This is a recorded day of five agents. Nothing that you do here leaves it; Ctrl-C ends it.");
-        if opens && io::stdout().is_terminal() {
+        if opens && session.terminal.shows_results {
             open(address);
         }
     });

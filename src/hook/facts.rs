@@ -4,13 +4,14 @@
 use std::fmt::Write as _;
 
 use crewlog_executors::crew::{Crew, Refusal, TaskSummary};
+use crewlog_executors::text::quoted_line;
 use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
 use crewlog_planner::lifecycle::State;
 
 use super::edits::Hit;
 use super::touches::Extent;
-use crate::ui::text::{count, one_line, rfc3339};
+use crate::ui::text::{count, rfc3339};
 
 /// The reason of leases taken for edits.
 pub const EDITING: &str = "editing";
@@ -57,30 +58,30 @@ fn of_tree(hits: &[Hit], extent: Extent) -> String {
 
 /// The reason why an agent may not change a file on which the rules rest.
 pub fn of_crewlog(path: &str) -> String {
-    let path = one_line(path, PATH_CHARS_MAX);
+    let path = quoted_line(path, PATH_CHARS_MAX);
     format!(
         "this edit is refused: crewlog's rules rest on {path}, so only a person changes it. Possible now: ask_person."
     )
 }
 
-/// The files and their leases: `a.rs is leased by bob for task backlog/3 ("editing") until 2030-…Z`.
+/// The files and their leases: `a.rs is leased by bob for task backlog/3 (editing) until 2030-…Z`.
 pub fn listed(hits: &[Hit]) -> String {
     first(hits.iter(), HITS_MAX, "; ", |hit| {
         let blocked = &hit.blocked;
-        let file = one_line(&blocked.asked.path, PATH_CHARS_MAX);
+        let file = quoted_line(&blocked.asked.path, PATH_CHARS_MAX);
         let verb = match blocked.by {
             By::Lease(_) => "leased",
             By::Waiting(_) => "awaited",
         };
         let mut text = format!("{file} is {verb} by {}", blocked.holder.agent);
         if blocked.target != blocked.asked {
-            text += &format!(" as {}", one_line(&blocked.target.path, PATH_CHARS_MAX));
+            text += &format!(" as {}", quoted_line(&blocked.target.path, PATH_CHARS_MAX));
         }
         if let Some(task) = &blocked.task {
-            text += &format!(" for task {}", one_line(task, WORDS_CHARS_MAX));
+            text += &format!(" for task {}", quoted_line(task, WORDS_CHARS_MAX));
         }
         if !hit.reason.is_empty() {
-            text += &format!(" ({:?})", one_line(&hit.reason, WORDS_CHARS_MAX));
+            text += &format!(" ({})", quoted_line(&hit.reason, WORDS_CHARS_MAX));
         }
         text + &format!(" until {} or longer", rfc3339(blocked.until))
     })
@@ -90,7 +91,7 @@ pub fn listed(hits: &[Hit]) -> String {
 pub fn merge_risks(risks: &[MergeRisk]) -> String {
     let shown = first(risks.iter(), HITS_MAX, "; ", |risk| {
         let MergeRisk { holder, target, .. } = risk;
-        format!("{} leases {} in {}", holder.agent, one_line(&target.path, PATH_CHARS_MAX), holder.worktree)
+        format!("{} leases {} in {}", holder.agent, quoted_line(&target.path, PATH_CHARS_MAX), holder.worktree)
     });
     format!("crewlog: merge risk: {shown}.")
 }
@@ -125,7 +126,7 @@ pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String
     drop(agents);
     let leases = crew.leases().await?;
     text += &first(others.iter(), AGENTS_MAX, "\n", |(name, program)| {
-        format!("Present: {name} ({}){}", one_line(program, 24), work(&leases, name, &of(name)))
+        format!("Present: {name} ({}){}", quoted_line(program, 24), work(&leases, name, &of(name)))
     });
     text += if others.is_empty() { "No other agent is present.\n" } else { "\n" };
     let _ = writeln!(text, "You{}", work(&leases, agent, &of(agent)));
@@ -143,16 +144,16 @@ fn work(leases: &Leases, agent: &str, tasks: &[&TaskSummary]) -> String {
         None => ": no leases".to_owned(),
     };
     for task in tasks.iter().take(TASKS_MAX) {
-        let _ = write!(text, "; task {} {:?}", task.id, one_line(&task.title, WORDS_CHARS_MAX));
+        let _ = write!(text, "; task {} {}", task.id, quoted_line(&task.title, WORDS_CHARS_MAX));
         if let Some(next) = &task.next_step {
-            let _ = write!(text, ", next step {:?}", one_line(next, WORDS_CHARS_MAX));
+            let _ = write!(text, ", next step {}", quoted_line(next, WORDS_CHARS_MAX));
         }
     }
     text
 }
 
 fn files<'a>(leases: impl Iterator<Item = &'a Lease>) -> String {
-    first(leases, FILES_MAX, ", ", |lease| one_line(&lease.target.path, PATH_CHARS_MAX))
+    first(leases, FILES_MAX, ", ", |lease| quoted_line(&lease.target.path, PATH_CHARS_MAX))
 }
 
 /// The first `max` items as text, and how many more there are.

@@ -2,7 +2,7 @@
 //! any failure the host continues: the configured policy decides, with a warning.
 
 use std::io;
-use std::io::{Error, Read, Write};
+use std::io::{Error, Read};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -20,7 +20,7 @@ use crate::context::config::{HooksConfig, OnError};
 use crate::context::crew::open;
 use crate::context::{Session, agent_id};
 use crate::ui::failure::Failure;
-use crate::ui::terminal::say;
+use crate::ui::terminal::{answer, say};
 use crate::ui::text::visible;
 
 /// The most bytes of an input: Claude Code sends the whole content of a written file.
@@ -58,8 +58,7 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
         Err(failure) => Err(failure),
     };
     let verdict = verdict.unwrap_or_else(|failure| undecided(hooks.on_error, &call, &failure));
-    // A host that is gone needs no answer.
-    let _ = io::stdout().write_all(printed(&call, &verdict).as_bytes());
+    answer(&printed(&call, &verdict));
     ExitCode::SUCCESS
 }
 

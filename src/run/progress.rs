@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use console::{Term, truncate_str};
+use console::truncate_str;
 use crewlog_executors::crew::question_text;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
@@ -17,9 +17,9 @@ use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::ui::terminal::{BLOCK, Terminal, say};
+use crate::ui::terminal::{BLOCK, Terminal, say, show_block, size};
 use crate::ui::text::{by_default, count, duration, in_one_line, millis, now, one_line, visible};
 use crate::views::{TaskNames, counts_of};
 
@@ -76,7 +76,7 @@ impl Progress {
     /// Shows the live block, on a terminal that can draw it.
     pub fn go_on(&self) {
         if self.terminal.is_live {
-            BLOCK.set_draw_target(ProgressDrawTarget::stderr());
+            show_block(true);
             self.lines.iter().for_each(|line| line.enable_steady_tick(TICK));
         }
     }
@@ -112,7 +112,7 @@ impl Progress {
         self.lines.iter().for_each(ProgressBar::disable_steady_tick);
         // A terminal that is gone shows nothing.
         let _ = BLOCK.clear();
-        BLOCK.set_draw_target(ProgressDrawTarget::hidden());
+        show_block(false);
     }
 
     pub fn note(&self, text: &str) {
@@ -291,7 +291,7 @@ impl Progress {
         if !self.terminal.is_live || colour == RED || chars_max > TEXT_CHARS_MAX {
             return self.print(&line);
         }
-        self.print(&truncate_str(&line, Term::stderr().size().1.into(), "..."));
+        self.print(&truncate_str(&line, size().1.into(), "..."));
     }
 
     /// The name of a task, and a text.
@@ -327,7 +327,7 @@ impl Progress {
         let [n_ended, n_tasks, n_waiting] = [0, 1, 2].map(|n| self.shares.values().map(|share| share.counts[n]).sum());
         let n_running = lines.len();
         // The last two lines of the block fit too, and one above it.
-        lines.truncate(usize::from(Term::stderr().size().0.saturating_sub(3).max(1)));
+        lines.truncate(usize::from(size().0.saturating_sub(3).max(1)));
         let n_more = n_running - lines.len();
         lines.extend((n_more > 0).then(|| (None, format!("and {n_more} more"))));
         let waiting = if n_waiting == 1 { "waits for you" } else { "wait for you" };

@@ -29,7 +29,7 @@ use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
-use crate::ui::terminal::{self, Output, say};
+use crate::ui::terminal::{self, Output, Results, say};
 use crate::ui::text::{by_default, count, visible};
 use crate::views::{PlanShown, queries, views};
 
@@ -299,7 +299,7 @@ impl<'a> RunSession<'a> {
         let states = self.roster.states(&self.plan, &self.view, &self.sub_plans);
         if let Output::Json = self.session.output {
             let shown = PlanShown::of(&self.plan, head, &self.view, &states);
-            self.output_fault = print_pretty(std::io::stdout().lock(), &shown).err();
+            self.output_fault = print_pretty(Results::exact(), &shown).err();
         }
         self.progress.summary(&self.plan, &self.view, &states);
         if matches!(end, End::Paused | End::Waiting) && !self.view.state().waits_for_work() {
@@ -351,7 +351,7 @@ pub async fn already_ended(session: &Session, store: &EventStore, plan: &str) ->
     let view = queries::load_view(store, plan, Range::up_to(head)).await?;
     let states = States::of(plan, &view, &Observed::default());
     if let Output::Json = session.output {
-        let printed = print_pretty(std::io::stdout().lock(), &PlanShown::of(plan, head, &view, &states));
+        let printed = print_pretty(Results::exact(), &PlanShown::of(plan, head, &view, &states));
         printed.map_err(Failure::output).or_else(Failure::unless_closed)?;
     }
     Progress::new(session.terminal, None, &view).summary(plan, &view, &states);

@@ -42,7 +42,7 @@ const CHUNK: usize = 1_000;
 const STOP_MAX: Duration = Duration::from_secs(5);
 
 pub async fn top(session: &Session, at: Option<Position>) -> Result<Code, Failure> {
-    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+    if !session.terminal.shows_results || !io::stdin().is_terminal() {
         let failure = Failure::user("`crewlog top` needs a terminal as standard input and output");
         return Err(failure
             .hint(format!("a plan as text: {}", session.command("show PLAN")))

@@ -1,11 +1,13 @@
 //! The person at the terminal: whether there is one, what it looks like, and asking.
 
 use std::io;
-use std::io::{BufRead, IsTerminal, Write};
+use std::io::{BufRead, IsTerminal, Stdout, Write};
 use std::sync::LazyLock;
 
 use clap::{Args, ColorChoice as Color, ValueEnum};
 use indicatif::{MultiProgress, ProgressDrawTarget};
+
+use crate::ui::text::visible;
 
 /// The live block below the lines on standard error; hidden at first.
 pub static BLOCK: LazyLock<MultiProgress> =
@@ -79,10 +81,57 @@ impl Terminal {
     }
 }
 
+/// Standard output. Text for people is escaped, also in a pipe to a pager; what programs read is escaped only on a terminal.
+pub struct Results {
+    escapes: bool,
+    to: Stdout,
+}
+
+impl Results {
+    pub fn new(output: Output) -> Self {
+        Self { escapes: output == Output::Text, ..Self::exact() }
+    }
+
+    /// For a text that programs read.
+    pub fn exact() -> Self {
+        let stdout = io::stdout();
+        Self { escapes: stdout.is_terminal(), to: stdout }
+    }
+}
+
+impl Write for Results {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.escapes {
+            true => self.to.write_all(visible(&String::from_utf8_lossy(bytes)).as_bytes())?,
+            false => self.to.write_all(bytes)?,
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// Answers the program that called: it reads exactly these bytes. One that is gone needs no answer.
+pub fn answer(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
+}
+
+/// The rows and columns of the terminal.
+pub fn size() -> (u16, u16) {
+    console::Term::stderr().size()
+}
+
+/// Shows the live block, or hides it.
+pub fn show_block(is_shown: bool) {
+    BLOCK.set_draw_target(if is_shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() });
+}
+
 pub fn prompt(text: &str) {
     let mut stderr = io::stderr();
     // Without a terminal nobody can answer.
-    let _ = write!(stderr, "{text}").and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{}", visible(text)).and_then(|()| stderr.flush());
 }
 
 /// A line that was typed; `None` at the end of input.
@@ -94,9 +143,24 @@ pub fn read_line() -> io::Result<Option<String>> {
 
 /// Writes a line on standard error, above the live block. A closed terminal must not end the work, as `eprintln!` would.
 pub fn say(line: &str) {
-    if BLOCK.is_hidden() || BLOCK.println(line).is_err() {
+    let line = escaped(line);
+    if BLOCK.is_hidden() || BLOCK.println(&line).is_err() {
         let _ = writeln!(io::stderr(), "{line}");
     }
+}
+
+/// The text without control characters, except those of [`Terminal::colour`].
+fn escaped(text: &str) -> String {
+    let mut parts = text.split("\u{1b}[");
+    let mut shown = visible(parts.next().unwrap_or_default());
+    for part in parts {
+        let (number, rest) = part.split_at(part.bytes().take_while(u8::is_ascii_digit).count());
+        match rest.strip_prefix('m') {
+            Some(rest) => shown.push_str(&format!("\u{1b}[{number}m{}", visible(rest))),
+            None => shown.push_str(&visible(&format!("\u{1b}[{part}"))),
+        }
+    }
+    shown
 }
 
 /// A writer of whole lines on standard error, for the program's own log.
@@ -112,3 +176,6 @@ impl Write for Lines {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 pub use crewlog_executors::exports::{moment_of, rfc3339};
-pub use crewlog_executors::shell::shell_word;
+pub use crewlog_executors::shell::{in_one_line, shell_word, words};
 pub use crewlog_executors::text::{one_line, visible};
 use crewlog_mq::Timestamp;
 use crewlog_planner::plan::DefaultAnswer;
@@ -17,31 +17,6 @@ const DEFAULT_CHARS_MAX: usize = 60;
 const DAY: Duration = Duration::from_secs(86_400);
 /// A moment nearer than this is shown with its seconds.
 const NEAR: Duration = Duration::from_secs(600);
-
-/// A command of several lines in one line, for display.
-pub fn in_one_line(command: &str) -> String {
-    command.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ")
-}
-
-/// The words of a line, as a shell splits it: quotes and backslashes keep spaces. None if a quote is not closed.
-pub fn words(line: &str) -> Option<Vec<String>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
-        match c {
-            c if quote == Some(c) => quote = None,
-            '\'' | '"' if quote.is_none() => {
-                quote = Some(c);
-                word.get_or_insert_default();
-            }
-            '\\' if quote != Some('\'') => word.get_or_insert_default().extend(chars.next()),
-            c if c.is_whitespace() && quote.is_none() => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    quote.is_none().then_some(words)
-}
 
 pub fn count(n: usize, thing: &str) -> String {
     if n == 1 { format!("1 {thing}") } else { format!("{n} {thing}s") }

@@ -10,9 +10,9 @@ use crewlog_planner::{event, nesting};
 use super::as_of::views;
 use super::queries::load_readable;
 use crate::context::Session;
-use crate::context::plan_ids::slug_of;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::similar::similar;
+use crewlog_executors::plan_ids::slug_of;
 
 const NO_PLANS: &str = "there is no plan in this log: `crewlog run FILE` makes one";
 /// The most plans that an error lists.

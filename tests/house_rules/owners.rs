@@ -4,10 +4,8 @@ use super::Finding;
 use super::source::{File, lines_with};
 
 /// The files that write to the terminal.
-const WRITERS: [&str; 3] = ["src/session.rs", "src/terminal.rs", "src/ui/"];
+const WRITERS: [&str; 2] = ["src/ui/", "src/top/screen.rs"];
 const WRITES: [&str; 6] = ["eprint!", "eprintln!", "print!", "println!", "stderr()", "stdout()"];
-/// The answer of a hook goes to the host of the agent, not to a terminal.
-const HOOKS: &str = "src/hook/";
 
 pub(crate) fn writers(sources: &[File]) -> Vec<Finding> {
     let may_write =
@@ -16,9 +14,27 @@ pub(crate) fn writers(sources: &[File]) -> Vec<Finding> {
     for file in sources.iter().filter(|file| !may_write(file)) {
         for pattern in WRITES {
             for line in lines_with(&file.text, pattern) {
-                let place = if file.path.starts_with(HOOKS) { HOOKS } else { "src/" };
                 let says = format!("`{pattern}` in {}:{line}: write through src/ui", file.path);
-                found.push(Finding { rule: "writer", place: place.to_owned(), line: 1, measure: 1, says });
+                found.push(Finding { rule: "writer", place: "src/".to_owned(), line: 1, measure: 1, says });
+            }
+        }
+    }
+    found
+}
+
+/// The texts for agents: the words of others in them pass one function of [`quoted`](crewlog_planner::prompt::quoted) and
+/// [`quoted_line`](crewlog_executors::text::quoted_line).
+const PROMPTS: [(&str, &[&str]); 2] = [("src/hook/", &["one_line("]), ("planner/src/prompt/mod.rs", &["excerpt("])];
+
+pub(crate) fn quoters(sources: &[File]) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (place, patterns) in PROMPTS {
+        for file in sources.iter().filter(|file| file.path.starts_with(place)) {
+            for pattern in patterns {
+                for line in lines_with(&file.text, pattern) {
+                    let says = format!("`{pattern}` in {}:{line}: quote the words of others", file.path);
+                    found.push(Finding { rule: "quoter", place: place.to_owned(), line: 1, measure: 1, says });
+                }
             }
         }
     }

@@ -34,6 +34,14 @@ pub enum Content {
     Result(ExcerptProfile),
 }
 
+/// The words of others for a prompt, of at most `chars_max` characters: an excerpt in a fence that no line of it can end.
+pub fn quoted(text: &str, chars_max: usize, content: Content) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat(longest.max(2) + 1);
+    let text = excerpt(text, chars_max.saturating_sub(2 * fence.len() + 2), content);
+    format!("{fence}\n{text}\n{fence}")
+}
+
 /// A text of at most `chars_max` characters: the text itself, or its most relevant lines in their order. A repeated line
 /// is kept once with its count, of a stack trace only the first frame, and the omitted lines are counted at the end.
 pub fn excerpt(text: &str, chars_max: usize, content: Content) -> Cow<'_, str> {

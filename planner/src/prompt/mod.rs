@@ -10,14 +10,14 @@ use std::fmt::Write;
 use crate::event::{Answered, Purpose, TaskStatus};
 use crate::plan::{Attachment, AttachmentKind, NodeKind};
 use crate::state::{Entry, NAME_CHARS_MAX, PlannerState};
-use crate::task::{FAILED_ATTEMPTS_MAX, Task};
+use crate::task::{FAILED_ATTEMPTS_MAX, FailedAttempt, Task};
 use crate::text::{CHARS_PER_TOKEN, equal_share, n_chars, single_line, truncate};
 pub use compaction::{
     HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT, TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN, history, summary_chars_max,
     to_summarize,
 };
 pub(crate) use compaction::{compact, compact_by, due, is_within_budget};
-pub use excerpt::{Content, error_lines, excerpt, headline};
+pub use excerpt::{Content, error_lines, excerpt, headline, quoted};
 pub use reply::{FAILED, QUESTION, split_default};
 
 /// The most open tasks, and the most open questions, in a prompt.
@@ -90,13 +90,15 @@ fn attempts_section(task: &Task, room: usize) -> String {
             TaskStatus::TimedOut => "timed out",
             _failed => "failed",
         };
-        format!("Attempt {} {how}: ", attempt.attempt)
+        format!("Attempt {} {how}:\n", attempt.attempt)
     });
     let headings = headings.collect::<Vec<_>>();
     let taken = headings.iter().map(|heading| n_chars(heading) + "- \n".len()).sum::<usize>();
-    let limit = equal_share(shown.iter().map(|attempt| n_chars(&attempt.error)), room.saturating_sub(taken));
+    let quote = |attempt: &FailedAttempt, limit| quoted(&attempt.error, limit, Content::Error);
+    let limit =
+        equal_share(shown.iter().map(|attempt| n_chars(&quote(attempt, usize::MAX))), room.saturating_sub(taken));
     let lines = shown.iter().zip(headings);
-    let lines = lines.map(|(attempt, heading)| heading + &excerpt(&attempt.error, limit, Content::Error));
+    let lines = lines.map(|(attempt, heading)| heading + &quote(attempt, limit));
     let is_all = shown.len() == known.len() && known.len() < FAILED_ATTEMPTS_MAX;
     let left_out = (!shown.is_empty() && !is_all).then(|| LEFT_OUT.to_owned());
     list("Earlier attempts", left_out.into_iter().chain(lines))
@@ -125,9 +127,9 @@ fn results_section<'a>(
     };
     let result_of = |before: &&'a Task| before.result.as_deref().unwrap_or_default().trim_end();
     let taken = shown.iter().map(|before| n_chars(&with_heading(before, ""))).sum::<usize>();
-    let limit = equal_share(shown.iter().map(|before| n_chars(result_of(before))), room.saturating_sub(taken));
-    let content = Content::Result(state.config.profile);
-    let texts = shown.iter().map(|before| with_heading(before, &excerpt(result_of(before), limit, content)));
+    let quote = |before, limit| quoted(result_of(before), limit, Content::Result(state.config.profile));
+    let limit = equal_share(shown.iter().map(|before| n_chars(&quote(before, usize::MAX))), room.saturating_sub(taken));
+    let texts = shown.iter().map(|before| with_heading(before, &quote(before, limit)));
     (texts.collect(), shown)
 }
 
@@ -137,15 +139,8 @@ struct PromptPart {
     lines: Vec<String>,
     /// The number of lines that are only counted.
     n_more: usize,
-    overflow: Overflow,
-}
-
-/// The treatment of a part that does not fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Overflow {
-    Truncate,
-    KeepNewest,
-    KeepFirst,
+    /// Shortens lines that do not fit, with their uncounted rest.
+    fit: fn(Vec<String>, usize, usize) -> Vec<String>,
 }
 
 /// The plan: its title and context, the history not yet in the prompt, and the open tasks and questions.
@@ -160,12 +155,13 @@ fn plan_section(state: &PlannerState, task: &Task, told: &BTreeSet<String>, room
     let done = compaction::lines(state).into_iter().filter(|line| !told.contains(line)).collect();
     let (tasks, n_more_tasks) = open_tasks(state, task);
     let (questions, n_more_questions) = open_questions(state);
-    let part = |title, lines, n_more, overflow| PromptPart { title, lines, n_more, overflow };
+    let truncated = |lines: Vec<String>, _, limit: usize| vec![truncate(&lines.join("\n"), limit.saturating_sub(1))];
+    let newest = |lines, _, limit| compaction::fit(lines, limit);
     let parts = [
-        part("", about, 0, Overflow::Truncate),
-        part("Done and decided so far:\n", done, 0, Overflow::KeepNewest),
-        part("Other open tasks (not yours):\n", tasks, n_more_tasks, Overflow::KeepFirst),
-        part("Open questions:\n", questions, n_more_questions, Overflow::KeepFirst),
+        PromptPart { title: "", lines: about, n_more: 0, fit: truncated },
+        PromptPart { title: "Done and decided so far:\n", lines: done, n_more: 0, fit: newest },
+        PromptPart { title: "Other open tasks (not yours):\n", lines: tasks, n_more: n_more_tasks, fit: first_lines },
+        PromptPart { title: "Open questions:\n", lines: questions, n_more: n_more_questions, fit: first_lines },
     ];
     let parts = parts.into_iter().filter(|part| !part.lines.is_empty()).collect::<Vec<_>>();
     let titles = parts.iter().map(|part| n_chars(part.title) + 1).sum::<usize>();
@@ -184,11 +180,7 @@ impl PromptPart {
     /// The part with its title, if its lines have at most `limit` characters.
     fn text(mut self, limit: usize) -> String {
         if self.n_chars() > limit || self.n_more > 0 {
-            self.lines = match self.overflow {
-                Overflow::Truncate => vec![truncate(&self.lines.join("\n"), limit.saturating_sub(1))],
-                Overflow::KeepNewest => compaction::fit(self.lines, limit),
-                Overflow::KeepFirst => first_lines(self.lines, self.n_more, limit),
-            };
+            self.lines = (self.fit)(self.lines, self.n_more, limit);
         }
         let lines = self.lines.into_iter().filter(|line| !line.is_empty()).map(|line| line + "\n").collect::<String>();
         if lines.is_empty() { lines } else { self.title.to_owned() + &lines }

@@ -10,10 +10,10 @@ use super::asked::{Asked, Tab};
 use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
 use crate::context::Session;
-use crate::context::plan_ids::slug_of;
 use crate::ui::failure::Failure;
 use crate::ui::similar::similar;
 use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, Views};
+use crewlog_executors::plan_ids::slug_of;
 
 /// The input of the page.
 pub struct Site {

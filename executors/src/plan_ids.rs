@@ -9,6 +9,7 @@ const SLUG_BYTES_MAX: usize = 24;
 const FORK: &str = "-fork";
 
 /// Lower-case letters, digits and single dashes, at most 24 of them.
+#[must_use]
 pub fn slug(text: &str) -> String {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     let mut slug = words.collect::<Vec<_>>().join("-").to_ascii_lowercase();
@@ -16,6 +17,8 @@ pub fn slug(text: &str) -> String {
     slug.trim_end_matches('-').to_owned()
 }
 
+/// A new id with this slug.
+#[must_use]
 pub fn new_id(slug: &str) -> String {
     let random = new_event_id().into_bytes();
     let suffix = random[16 - SUFFIX_BYTES..].iter().map(|byte| char::from(ALPHABET[usize::from(byte % 32)]));
