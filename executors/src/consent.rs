@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -15,9 +15,9 @@ use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Consents, Decide, 
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
 use futures::TryStreamExt;
-use tempfile::NamedTempFile;
 
 use crate::caller::account;
+use crate::private::{PRIVATE, write_whole};
 use crate::programs::digest;
 
 /// All that a task gives to a program.
@@ -310,9 +310,7 @@ pub fn note_import(file: &Path, head: Position) -> Result<(), String> {
     let write = || {
         let folder = file.parent().unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        let mut new = NamedTempFile::new_in(folder)?;
-        writeln!(new, "{}", head.0)?;
-        new.persist(file).map_err(|error| error.error)
+        write_whole(file, &format!("{}\n", head.0), PRIVATE, true)
     };
     write().map(drop).map_err(|error: io::Error| format!("{} cannot be written: {error}", file.display()))
 }

@@ -31,6 +31,7 @@ pub mod owner;
 pub mod plan_ids;
 pub mod planning;
 pub mod plans;
+pub mod private;
 pub mod programs;
 pub mod projecting;
 pub mod prompts;

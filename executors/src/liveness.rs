@@ -5,13 +5,15 @@
 //! folder has an id, and a worker's name begins with it.
 
 use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::new_event_id;
 use crewlog_planner::claim::Executor;
+
+use crate::private::{PRIVATE, write_whole};
 
 /// The age from which any process removes a dead worker's file.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
@@ -188,13 +190,9 @@ fn id_of(folder: &Path) -> io::Result<String> {
     if let Ok(id) = std::fs::read_to_string(&path) {
         return Ok(id);
     }
-    // No reader sees half a file. The end of an event id is random, its beginning is the time.
-    let mut new = tempfile::NamedTempFile::new_in(folder)?;
-    new.write_all(&new_event_id().simple().to_string().as_bytes()[20..])?;
-    match new.persist_noclobber(&path).map_err(|error| error.error) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        Ok(_) | Err(_) => std::fs::read_to_string(&path),
-    }
+    // The end of an event id is random, its beginning is the time.
+    write_whole(&path, &new_event_id().simple().to_string()[20..], PRIVATE, false)?;
+    std::fs::read_to_string(&path)
 }
 
 fn lock_path(folder: &Path, worker: &str) -> PathBuf {

@@ -1,13 +1,14 @@
 //! The id of a project: a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::{self, DirBuilder, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::fs::{self, DirBuilder};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_mq::new_event_id;
 
 use super::worktree::{FOLDER, Repository, upwards};
+use crate::private::write_whole;
 
 /// The file with the id.
 const FILE: &str = "project";
@@ -51,11 +52,7 @@ fn in_file(path: &Path) -> io::Result<String> {
     // A log's folder has the output of commands; git's folder is for all users of the repository.
     let mode = if folder.ends_with(FOLDER) { 0o700 } else { 0o777 };
     DirBuilder::new().recursive(true).mode(mode).create(folder)?;
-    // The first one wins, and nobody reads half a file.
-    let mut new = tempfile::Builder::new().permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
-    write!(new, "{}", new_event_id())?;
-    match new.persist_noclobber(path) {
-        Err(error) if error.error.kind() != ErrorKind::AlreadyExists => Err(error.error),
-        Ok(_) | Err(_) => read(),
-    }
+    // The first one wins.
+    write_whole(path, &new_event_id().to_string(), 0o644, false)?;
+    read()
 }

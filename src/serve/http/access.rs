@@ -1,7 +1,7 @@
 //! Permissions over HTTP: the token of agents, a person's cookie, and tokens with scopes for programs.
 
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use crewlog_executors::caller::{By, account};
+use crewlog_executors::private::{PRIVATE, write_whole};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -154,19 +155,10 @@ fn agent_token(file: &Path) -> Result<String, Failure> {
     if is_first { Ok(token) } else { agent_token(file) }
 }
 
-/// Writes a file that only the user can read, as a whole. False if it is there and not to be replaced.
+/// Writes a file for this account alone. False if it is there and not to be replaced.
 fn write_private(file: &Path, text: &str, replaces: bool) -> Result<bool, Failure> {
-    let write = || {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut made = tempfile::Builder::new().prefix(".crewlog-token-").tempfile_in(folder)?;
-        made.write_all(text.as_bytes())?;
-        if replaces { made.persist(file) } else { made.persist_noclobber(file) }.map_err(|error| error.error)
-    };
-    match write() {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(Failure::user(format!("{} cannot be written: {error}", file.display()))),
-    }
+    let written = write_whole(file, text, PRIVATE, replaces);
+    written.map_err(|error| Failure::user(format!("{} cannot be written: {error}", file.display())))
 }
 
 /// 122 random bits.
