@@ -81,7 +81,7 @@ pub async fn consent(
     show(session, tasks.len(), (&runs, &programs), system_prompt, folder);
     match confirm(session, "Run them?", "nothing was run") {
         Ok(()) => {
-            programs.iter().filter_map(|agent| agent.consent.as_ref()).try_for_each(|new| give(new, is_person))?;
+            allow_new(session, &programs).await?;
             given.how = is_person.then_some(if session.yes { Means::Yes } else { Means::Answer });
         }
         Err(failure) => {
@@ -107,38 +107,33 @@ fn programs<'r>(roster: &'r Roster, tasks: &[TaskPlan]) -> Vec<&'r Agent> {
 
 /// Asks about the new programs among those that carry tasks out.
 pub async fn allow_programs(session: &Session, roster: &Roster, tasks: &[TaskPlan]) -> Result<(), Failure> {
-    let new = programs(roster, tasks).into_iter().filter(|agent| !agent.may_start());
-    let new = new.filter_map(|agent| Some((starts(agent), agent.consent.as_ref()?)));
-    allow(session, new, "Start them?").await
-}
-
-/// Asks about programs of crewlog.toml, or about its model, that nobody on this machine has agreed to.
-pub async fn allow(
-    session: &Session,
-    new: impl Iterator<Item = (String, &ProgramConsent)>,
-    question: &str,
-) -> Result<(), Failure> {
-    let new: Vec<_> = new.collect();
+    let new: Vec<_> = programs(roster, tasks).into_iter().filter(|agent| !agent.may_start()).collect();
     if new.is_empty() {
         return Ok(());
     }
-    new.iter().for_each(|(shown, _)| session.say(&visible(shown)));
-    confirm(session, question, "nothing was started")?;
-    let is_person = session.is_person().await?;
-    new.into_iter().try_for_each(|(_, program)| give(program, is_person))
+    new.iter().for_each(|agent| session.say(&format!("{} {}", agent.name, starts(agent))));
+    confirm(session, "Start them?", "nothing was started")?;
+    allow_new(session, &new).await
+}
+
+/// Lets programs start: for a person on this machine, for an agent in its own process. An agent's yes over HTTP, or that of a
+/// token, says nothing about programs, which then wait for a person.
+async fn allow_new(session: &Session, agents: &[&Agent]) -> Result<(), Failure> {
+    let mut new = agents.iter().filter_map(|agent| agent.consent.as_ref());
+    if session.is_person().await? {
+        return new.try_for_each(give);
+    }
+    new.filter(|_| session.is_local()).for_each(ProgramConsent::give_here);
+    Ok(())
 }
 
 fn starts(agent: &Agent) -> String {
     let new = if agent.may_start() { "" } else { "  (new in crewlog.toml)" };
-    format!("{} starts: {}{new}", agent.name, agent.shown())
+    visible(&format!("starts: {}{new}", agent.shown(true)))
 }
 
-/// Agrees to a program: a person for this machine, an agent for its own process.
-pub fn give(program: &ProgramConsent, is_person: bool) -> Result<(), Failure> {
-    if !is_person {
-        program.give_here();
-        return Ok(());
-    }
+/// A person agrees to a program for this machine.
+pub fn give(program: &ProgramConsent) -> Result<(), Failure> {
     program.give().map_err(|error| {
         Failure::user(format!("the agreement to a program cannot be kept: {error}"))
             .hint("name its file with --config or CREWLOG_CONFIG")
@@ -181,7 +176,7 @@ fn show(
         line(name, &format!("{shown}{known}"));
     }
     prompt.iter().for_each(|(name, prompt)| line(name, prompt));
-    programs.iter().for_each(|agent| line(&agent.name, starts(agent).trim_start_matches(&agent.name).trim_start()));
+    programs.iter().for_each(|agent| line(&agent.name, &starts(agent)));
 }
 
 /// Records a decision about tasks whose numbers were not known before. A task that an agent has ordered waits for a person.

@@ -21,7 +21,6 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use crewlog_executors::caller;
 
-use crate::commands::serve::ServeCommand;
 use crate::commands::{Cli, Command, Db, Demo, Diff, Plan, Serve, Task, completions, task};
 use crate::context::Session;
 use crate::init::doctor;
@@ -107,9 +106,7 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Init(args) => init::init(session, &args).await,
         // The log does not record yet when a hook runs.
         Command::Doctor(args) => doctor::doctor(session, &args).await,
-        Command::Serve(Serve { command: Some(ServeCommand::Tokens { command }), .. }) => {
-            tokens::tokens(session, command).await
-        }
+        Command::Serve(Serve { command: Some(command), .. }) => tokens::command(session, command).await,
         Command::Plan(Plan::Check(check)) => commands::plan::check(session, check).await,
         Command::Plan(Plan::Sync { plan }) => plan_file::sync::sync(session, &plan).await,
         Command::Plan(Plan::Propose(propose)) => commands::plan::propose(session, propose).await,

@@ -79,10 +79,11 @@ impl Agent {
         self.consent.as_ref().is_none_or(ProgramConsent::is_given)
     }
 
-    /// The program as it starts, for people: its variables, and its program as a line for a shell.
+    /// The program as it starts, for people: its variables, with their values or without, and a line for a shell.
     #[must_use]
-    pub fn shown(&self) -> String {
-        let variables = self.env.iter().map(|(name, value)| format!("{name}={}", shell_word(value)));
+    pub fn shown(&self, has_values: bool) -> String {
+        let value = |value: &str| if has_values { shell_word(value) } else { "...".to_owned() };
+        let variables = self.env.iter().map(|(name, written)| format!("{name}={}", value(written)));
         variables.chain([self.program.line()]).collect::<Vec<_>>().join(" ")
     }
 
@@ -109,6 +110,8 @@ impl Agent {
         match run(&shell.supervisor, spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
                 let (text, usage) = split(&finished.written.out.text);
+                // A text within JSON was hidden by its escapes.
+                let text = shell.supervisor.redacted(&text);
                 let usage = with_estimate(usage, counts_tokens, &prompt, &text);
                 let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
                 (ending, usage)

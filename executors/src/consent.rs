@@ -1,11 +1,11 @@
 //! Nothing runs that no person agreed to: the inputs of programs, and the decisions about them on a log.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, DirBuilder};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Recorded, Runner, Timestamp,
@@ -19,6 +19,9 @@ use futures::TryStreamExt;
 use crate::caller::account;
 use crate::private::{PRIVATE, write_whole};
 use crate::programs::digest;
+
+/// The most folders whose repositories are kept.
+const FOLDERS_MAX: usize = 1_000;
 
 /// All that a task gives to a program.
 #[derive(Debug, Clone, Copy)]
@@ -100,13 +103,21 @@ impl<'a> Input<'a> {
 pub enum Basis {
     /// Somebody has agreed to it.
     Agreed,
-    /// A grant covers it, which an account gave.
-    Grant {
-        /// The account.
-        by: String,
-        /// The grant.
-        id: String,
-    },
+    /// A grant covers it.
+    Grant(OpenGrant),
+}
+
+/// A grant that is neither used up nor at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenGrant {
+    /// The project in which it was given, and counts.
+    pub project: String,
+    /// The account that gave it.
+    pub by: String,
+    /// The grant.
+    pub grant: Grant,
+    /// The tasks that rest on it.
+    pub n_used: u64,
 }
 
 /// The inputs of programs that were agreed to, for tasks that are about to be made.
@@ -159,12 +170,14 @@ struct TrustInner {
     after: Position,
     /// The repository of a folder, or the folder itself: grants count there.
     repository: fn(&Path) -> PathBuf,
+    repositories: Mutex<HashMap<String, PathBuf>>,
     known: RwLock<Decisions>,
 }
 
 #[derive(Debug, Default)]
 struct Decisions {
-    consents: Consents,
+    /// By project.
+    consents: BTreeMap<String, Consents>,
     /// Agreements for this process alone.
     own: BTreeSet<Agreement>,
     at: Position,
@@ -173,7 +186,8 @@ struct Decisions {
 impl Trust {
     /// The decisions of these accounts count, after a position. `repository` names that of a folder, for grants.
     pub fn new(store: &EventStore, accounts: Vec<String>, after: Position, repository: fn(&Path) -> PathBuf) -> Self {
-        Self(Arc::new(TrustInner { store: store.clone(), accounts, after, repository, known: RwLock::default() }))
+        let (store, repositories, known) = (store.clone(), Mutex::default(), RwLock::default());
+        Self(Arc::new(TrustInner { store, accounts, after, repository, repositories, known }))
     }
 
     /// Reads the decisions that are not known yet.
@@ -196,7 +210,9 @@ impl Trust {
     /// When one of the accounts agreed to a digest, in any plan.
     pub fn remembers(&self, digest: &str) -> Option<Timestamp> {
         let known = self.known();
-        self.0.accounts.iter().filter_map(|by| known.consents.remembers(by, digest)).max()
+        let of_project =
+            |consents: &Consents| self.0.accounts.iter().filter_map(|by| consents.remembers(by, digest)).max();
+        known.consents.values().filter_map(of_project).max()
     }
 
     /// Takes in an event, if it is a decision that is not known yet.
@@ -205,7 +221,7 @@ impl Trust {
         if recorded.stream_id == STREAM && recorded.position > known.at.max(self.0.after) {
             known.at = recorded.position;
             match recorded.decode() {
-                Ok(event) => known.consents.apply(&event),
+                Ok(event) => known.consents.entry(recorded.aggregate_id.clone()).or_default().apply(&event),
                 Err(error) => tracing::warn!(%error, "skipped a decision that cannot be read"),
             }
         }
@@ -218,43 +234,56 @@ impl Trust {
 
     /// The reason why an executor may run something, if there is one.
     pub fn basis(&self, input: &Input<'_>, executor: &str) -> Option<Basis> {
-        let (known, wanted) = (self.known(), &input.agreement);
-        if known.own.contains(wanted) || known.consents.has(&self.0.accounts, wanted) {
-            return Some(Basis::Agreed);
+        let wanted = &input.agreement;
+        {
+            let known = self.known();
+            let has = |consents: &Consents| consents.has(&self.0.accounts, wanted);
+            if known.own.contains(wanted) || known.consents.values().any(has) {
+                return Some(Basis::Agreed);
+            }
         }
         let command = if let Told::Command(command) = input.told { Some(command) } else { None };
-        let now = self.0.store.now();
-        let folder = Path::new(input.folder);
-        self.0.accounts.iter().find_map(|by| {
-            let (grant, _) = known.consents.grants(by, now).find(|(grant, _)| {
-                let is_here =
-                    || folder.starts_with(&grant.folder) || (self.0.repository)(folder) == Path::new(&grant.folder);
-                grant.covers(&wanted.plan, executor, command) && is_here()
-            })?;
-            Some(Basis::Grant { by: by.clone(), id: grant.id.clone() })
-        })
+        let covers = |open: &OpenGrant| {
+            open.grant.covers(&wanted.plan, executor, command)
+                && self.repository(input.folder) == Path::new(&open.grant.folder)
+        };
+        self.grants().into_iter().find(covers).map(Basis::Grant)
     }
 
-    /// The open grants of the accounts, each with its account and the number of tasks that rest on it.
-    pub fn grants(&self) -> Vec<(String, Grant, u64)> {
+    /// The repository of a folder, which is looked for once.
+    fn repository(&self, folder: &str) -> PathBuf {
+        let mut found = self.0.repositories.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() > FOLDERS_MAX {
+            found.clear();
+        }
+        found.entry(folder.to_owned()).or_insert_with(|| (self.0.repository)(Path::new(folder))).clone()
+    }
+
+    /// The open grants of the accounts.
+    pub fn grants(&self) -> Vec<OpenGrant> {
         let (known, now) = (self.known(), self.0.store.now());
-        let of = |by: &String| {
-            let grants = known.consents.grants(by, now);
-            grants.map(|(grant, n_used)| (by.clone(), grant.clone(), n_used)).collect::<Vec<_>>()
-        };
-        self.0.accounts.iter().flat_map(of).collect()
+        let mut open = Vec::new();
+        for (project, consents) in &known.consents {
+            for by in &self.0.accounts {
+                open.extend(consents.grants(by, now).map(|(grant, n_used)| {
+                    let (project, by, grant) = (project.clone(), by.clone(), grant.clone());
+                    OpenGrant { project, by, grant, n_used }
+                }));
+            }
+        }
+        open
     }
 
     /// True if a dispatched task may run now. One that a grant covers is an agreement from then on.
-    pub async fn agrees(&self, input: &Input<'_>, executor: &str, tags: &[String], cause: &Cause) -> bool {
-        let (by, id) = match self.basis(input, executor) {
+    pub async fn agrees(&self, input: &Input<'_>, executor: &str, cause: &Cause) -> bool {
+        let OpenGrant { project, by, grant, .. } = match self.basis(input, executor) {
             Some(Basis::Agreed) => return true,
             None => return false,
-            Some(Basis::Grant { by, id }) => (by, id),
+            Some(Basis::Grant(open)) => open,
         };
-        let (how, grant, tasks, at) = (Means::Grant, Some(id), vec![input.agreement.clone()], self.0.store.now());
+        let (how, grant, tasks, at) = (Means::Grant, Some(grant.id), vec![input.agreement.clone()], self.0.store.now());
         let agreed = ConsentEvent::Agreed { by, how, grant, tasks, remembered: BTreeSet::new(), at };
-        match decide(&self.0.store, tags, agreed, cause).await {
+        match decide(&self.0.store, &[format!("project:{project}")], agreed, cause).await {
             Ok(()) => true,
             Err(error) => {
                 tracing::warn!(%error, "a task that a grant covers does not run");

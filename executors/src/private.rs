@@ -8,7 +8,7 @@ use std::path::Path;
 /// For this account alone.
 pub const PRIVATE: u32 = 0o600;
 
-/// Writes a file with these permissions. False if it is there, and is not to be replaced.
+/// Writes a file with these permissions. False if it is there and stays.
 ///
 /// # Errors
 /// It cannot be written.

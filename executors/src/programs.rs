@@ -1,5 +1,4 @@
-//! Programs that a configuration names which came with a repository. They start once a person of this machine has agreed to
-//! them.
+//! Programs that the configuration of a repository names. They start once a person of this machine has agreed to them.
 
 use std::fs::{self, DirBuilder};
 use std::io;

@@ -13,7 +13,7 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
-use crate::consent::{Told, Trust, inputs};
+use crate::consent::{Basis, Told, Trust, inputs};
 use crate::programs::ProgramConsent;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
@@ -29,6 +29,8 @@ pub struct Roster {
     pub agents: Vec<Agent>,
     /// The tools of planning agents; without them, this worker takes no tasks with a sub-plan.
     pub registry: Option<ToolRegistry>,
+    /// True if a person knows the commands of these tools; otherwise each waits for an agreement.
+    pub knows_tools: bool,
     /// The decisions about what may run; without them everything may.
     pub trust: Option<Trust>,
 }
@@ -44,8 +46,8 @@ pub struct Unagreed {
     pub text: String,
     /// The agreements that it lacks.
     pub lacking: Vec<Agreement>,
-    /// The agreement that its program lacks on this machine.
-    pub program: Option<ProgramConsent>,
+    /// Its program with all that starts, and the agreement that it lacks on this machine.
+    pub program: Option<(String, ProgramConsent)>,
 }
 
 /// An executor that takes a task.
@@ -92,7 +94,10 @@ impl Roster {
         let actor = self.choose(task.kind, Way::of(task));
         let (Some(trust), Some(actor)) = (&self.trust, actor) else { return Vec::new() };
         let inputs = inputs(plan, task, state.config.folder.as_deref()).into_iter();
-        let lacking = inputs.filter(|input| trust.basis(input, actor.name()).is_none());
+        // A grant counts when the task runs; one that waits for its program anyway is agreed to with that.
+        let may_start = actor.may_start();
+        let has = |basis: Option<Basis>| basis.is_some_and(|basis| may_start || basis == Basis::Agreed);
+        let lacking = inputs.filter(|input| !has(trust.basis(input, actor.name())));
         lacking.map(|input| input.agreement).collect()
     }
 
@@ -101,14 +106,16 @@ impl Roster {
         let of = |task: &Task| {
             let lacking = self.lacking(plan, &task.plan, state);
             let program = self.unknown_program(&task.plan);
-            let mut text = Told::of(&task.plan).map(Told::shown).collect::<Vec<_>>().join("\nto undo it: ");
-            if let Some((agent, _)) = program {
-                text.push_str(&format!("\n{} starts: {}  (new in crewlog.toml)", agent.name, agent.shown()));
+            if lacking.is_empty() && program.is_none() {
+                return None;
             }
-            let is_unagreed = !lacking.is_empty() || program.is_some();
-            let program = program.map(|(_, consent)| consent.clone());
+            let mut text = Told::of(&task.plan).map(Told::shown).collect::<Vec<_>>().join("\nto undo it: ");
+            // The values of its variables may be secret.
+            let starts = program.map(|(agent, _)| format!("\n{} starts: {}", agent.name, agent.shown(false)));
+            text.extend(starts.map(|starts| starts + "  (new in crewlog.toml)"));
+            let program = program.map(|(agent, consent)| (agent.shown(true), consent.clone()));
             let (task, name) = (task.plan.id, task.plan.name());
-            is_unagreed.then_some(Unagreed { task, name, text, lacking, program })
+            Some(Unagreed { task, name, text, lacking, program })
         };
         state.tasks.iter().filter(|task| !task.status.is_end()).filter_map(of).collect()
     }

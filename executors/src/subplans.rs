@@ -12,7 +12,7 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::crew::consent::{Agreement, ConsentEvent, Means};
 use crewlog_planner::event::{self, Command, Event, FailureClass, Usage, ancestor_tag, plan_tag, sub_plan_tags};
 use crewlog_planner::nesting;
-use crewlog_planner::plan::{ParentTask, SubPlan, sub_plan_id};
+use crewlog_planner::plan::{ParentTask, SubPlan, TaskPlan, sub_plan_id};
 use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
@@ -48,6 +48,8 @@ pub(crate) struct SubPlanRun<'a> {
     pub(crate) cause: &'a Cause,
     /// The decisions about what may run.
     pub(crate) trust: Option<&'a Trust>,
+    /// True if a person knows the commands of tools.
+    pub(crate) knows_tools: bool,
 }
 
 impl SubPlanRun<'_> {
@@ -169,7 +171,10 @@ impl SubPlanRun<'_> {
             }
         };
         let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
-        let tasks = proposal.tasks.iter().flat_map(|task| inputs(&plan, task, config.folder.as_deref()));
+        // The command of a tool comes from the configuration.
+        let is_of_text = |task: &&TaskPlan| self.knows_tools || task.tool.is_none() || task.command.is_none();
+        let of_text = proposal.tasks.iter().filter(is_of_text);
+        let tasks = of_text.flat_map(|task| inputs(&plan, task, config.folder.as_deref()));
         let tasks = tasks.map(|input| input.agreement).collect();
         self.agree(tasks).await;
         let command = Command::Propose { proposal, attachments: Vec::new(), config };

@@ -22,13 +22,13 @@ fn is_hidden(c: char) -> bool {
         c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0e}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
     )
 }
 
-/// The words of another in a text for an agent, in one line of at most `chars_max` characters: in quotes, unless they are a
-/// plain word or path.
+/// The words of another in a text for an agent, in one line that is cut at `chars_max` characters: then in quotes, unless they
+/// are a plain word or path.
 #[must_use]
 pub fn quoted_line(text: &str, chars_max: usize) -> String {
     let line = one_line(text, chars_max);

@@ -172,7 +172,7 @@ impl Worker {
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         if let Some(trust) = &self.roster.trust {
             let input = Input::of_dispatch(&dispatch.plan, dispatch.task, &dispatch.parameters);
-            if !trust.agrees(&input, actor.name(), &dispatch.tags, &dispatch.cause).await {
+            if !trust.agrees(&input, actor.name(), &dispatch.cause).await {
                 return (key, dispatch.seen);
             }
         }
@@ -269,8 +269,9 @@ impl Worker {
             match actor {
                 Actor::SubPlan(sub_plan) => {
                     let (store, agents, tags, cause) = (&self.store, &self.agents, &*dispatch.tags, &dispatch.cause);
-                    let trust = self.roster.trust.as_ref();
-                    SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust }.run(&mut run_stop).await
+                    let (trust, knows_tools) = (self.roster.trust.as_ref(), self.roster.knows_tools);
+                    let run = SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust, knows_tools };
+                    run.run(&mut run_stop).await
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
                 Actor::Agent(agent, shell) => agent.run(shell, job, prompt.unwrap_or_default(), &mut run_stop).await,

@@ -6,7 +6,7 @@ use crate::claim::Ending;
 use crate::event::{Budget, Command, FailureClass, Outcome, PlannerConfig, TaskStatus};
 use crate::plan::{Origin, ParentTask, SubPlan, TaskId, sub_plan_id};
 use crate::state::{Phase, PlannerState};
-use crate::text::truncate;
+use crate::text::{single_line, truncate};
 
 /// The greatest length of the result or error that a sub-plan reports to its task, in characters.
 pub const RESULT_CHARS_MAX: usize = 60_000;
@@ -103,7 +103,7 @@ pub fn ended_meanwhile(parent_plan: &PlannerState, task: TaskId, attempt: u32) -
 
 /// The excerpt of the parent plan for the agent of a sub-plan: its title, its open tasks and its results.
 pub fn context(plan: &str, parent_plan: &PlannerState) -> String {
-    let line = |text: &str| truncate(text, CONTEXT_LINE_CHARS_MAX);
+    let line = |text: &str| single_line(text, CONTEXT_LINE_CHARS_MAX);
     let open = parent_plan.tasks.iter().filter(|task| !task.status.is_end()).take(CONTEXT_TASKS_MAX);
     let open = open.map(|task| format!("- open: {}", line(&task.plan.description)));
     let done = parent_plan.tasks.iter().filter_map(|task| {

@@ -1,5 +1,4 @@
-//! Decides which texts of a plan are sealed: all that are not listed as clear, so that new fields are secret by
-//! default.
+//! Decides which texts of a plan are sealed: all that are not listed as clear, so that new fields are secret by default.
 
 use crate::agents::failures;
 use crate::crew::{conflicts, statistics};

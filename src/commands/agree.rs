@@ -5,7 +5,8 @@ use std::slice;
 use std::time::Duration;
 
 use clap::Args;
-use crewlog_executors::caller::account;
+use crewlog_executors::caller::{account, request};
+use crewlog_executors::consent::{self, OpenGrant};
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::{Roster, Unagreed};
@@ -24,9 +25,12 @@ use crate::context::{Session, roster};
 use crate::run::by_model::unknown_model;
 use crate::target::find_part;
 use crate::ui::failure::{Code, Failure, Why};
-use crate::ui::text::{count, date_time, rfc3339, visible};
+use crate::ui::text::{count, date_time, visible};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries;
+
+/// The longest time of a grant.
+const GRANT_MAX: Duration = Duration::from_secs(366 * 86_400);
 
 #[derive(Debug, Clone, PartialEq, Eq, Args, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -40,19 +44,19 @@ pub struct Agree {
     #[serde(default)]
     pub seen: Vec<String>,
     /// Grant: commands of these words run without a question; * is any word, and at the end any words
-    #[arg(long, value_name = "WORDS", conflicts_with = "target")]
+    #[arg(long, value_name = "WORDS")]
     #[serde(default)]
     pub always: Option<String>,
     /// Grant: new tasks for this configured agent run without a question
-    #[arg(long, value_name = "@NAME", conflicts_with_all = ["target", "always"])]
+    #[arg(long, value_name = "@NAME")]
     #[serde(default)]
     pub tasks: Option<String>,
     /// With --tasks: in this plan and its sub-plans
-    #[arg(long, value_name = "PLAN", requires = "tasks")]
+    #[arg(long, value_name = "PLAN")]
     #[serde(default)]
     pub plan: Option<String>,
     /// The most tasks of the grant
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N")]
     #[serde(default)]
     pub max: Option<u64>,
     /// The time until the grant ends (30m, 8h, 2d)
@@ -61,50 +65,74 @@ pub struct Agree {
     #[schema(value_type = Option<String>)]
     pub lasting: Option<Typed<Duration>>,
     /// List the grants
-    #[arg(long, conflicts_with_all = ["target", "always", "tasks"])]
+    #[arg(long)]
     #[serde(default)]
     pub list: bool,
     /// End a grant
-    #[arg(long, value_name = "GRANT", conflicts_with_all = ["target", "always", "tasks", "list"])]
+    #[arg(long, value_name = "GRANT")]
     #[serde(default)]
     pub revoke: Option<String>,
 }
 
 impl Agree {
+    /// Refuses combinations that mean nothing.
+    fn check(&self) -> Result<(), Failure> {
+        let (is_waiting, is_grant) =
+            (self.target.is_some() || !self.seen.is_empty(), self.always.is_some() || self.tasks.is_some());
+        let wanted = [is_waiting, self.always.is_some(), self.tasks.is_some(), self.list, self.revoke.is_some()];
+        let has_limits = self.max.is_some() || self.lasting.is_some() || self.plan.is_some();
+        let wrong = if wanted.into_iter().filter(|is| *is).count() > 1 {
+            "name one of these: waiting tasks, always, tasks, list, revoke"
+        } else if has_limits && !is_grant {
+            "max, for and plan are limits of a grant: name one with always or tasks"
+        } else if self.plan.is_some() && self.always.is_some() {
+            "a plan limits a grant for tasks, not one for commands"
+        } else if self.max == Some(0) {
+            "a grant is for at least one task: max is from 1"
+        } else if self.lasting.as_ref().is_some_and(|lasting| lasting.value > GRANT_MAX) {
+            "a grant lasts for at most a year; without a time, until it is revoked"
+        } else {
+            return Ok(());
+        };
+        Err(Failure::user(wrong))
+    }
+
     /// The tasks of the grant that is wanted, if one is.
     async fn covers(&self, session: &Session, store: &EventStore) -> Result<Option<Cover>, Failure> {
-        match (&self.always, &self.tasks) {
-            (None, None) if self.max.is_some() || self.lasting.is_some() || self.plan.is_some() => {
-                Err(Failure::user("max, for and plan are limits of a grant: name one with always or tasks"))
-            }
-            (None, None) => Ok(None),
-            (Some(_), Some(_)) => Err(Failure::user("a grant is either for commands or for the tasks of an agent")),
-            (Some(words), None) => Ok(Some(Cover::commands(words)?)),
-            (None, Some(name)) => {
-                let name = name.strip_prefix('@').unwrap_or(name).to_owned();
-                if name == SHELL {
-                    return Err(Failure::user("commands are granted by their words: --always 'cargo test *'"));
-                }
-                roster::roster(session, Duration::MAX, slice::from_ref(&name))?;
-                let plan = match &self.plan {
-                    Some(plan) => Some(find_plan(session, store, plan, Choice::Changed).await?),
-                    None => None,
-                };
-                Ok(Some(Cover::Texts { executor: name, plan }))
-            }
+        let Some(name) = &self.tasks else { return Ok(self.always.as_deref().map(Cover::commands).transpose()?) };
+        let executor = name.strip_prefix('@').unwrap_or(name).to_owned();
+        if executor == SHELL {
+            return Err(Failure::user("commands are granted by their words: --always 'cargo test *'"));
         }
+        roster::roster(session, Duration::MAX, slice::from_ref(&executor))?;
+        let plan = match &self.plan {
+            Some(plan) => Some(find_plan(session, store, plan, Choice::Changed).await?),
+            None => None,
+        };
+        Ok(Some(Cover::Texts { executor, plan }))
     }
 }
 
 pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
+    agree.check()?;
     let store = session.place.open().await?;
+    let open = session.trust(&[]).await?.map(|trust| trust.grants()).unwrap_or_default();
     if agree.list {
-        return list(session).await;
+        let json =
+            |OpenGrant { by, grant, n_used, .. }: &OpenGrant| json!({ "by": by, "tasks": n_used, "grant": grant });
+        return session.print_list("grants", json!({}), &open, json, |to, OpenGrant { grant, n_used, .. }| {
+            writeln!(to, "{}  {}; so far {n_used}", grant.id, told(grant))
+        });
     }
     session.person_only("agree to what runs").await?;
     let (by, at) = (account(), store.now());
     if let Some(grant) = agree.revoke {
-        decide(session, &store, ConsentEvent::Revoked { by, grant: grant.clone(), at }).await?;
+        let Some(open) = open.into_iter().find(|open| open.grant.id == grant) else {
+            let missing = Failure::new(Code::Nothing, format!("there is no open grant {grant}"));
+            return Err(missing.hint(session.command("agree --list")));
+        };
+        let revoked = ConsentEvent::Revoked { by, grant: grant.clone(), at };
+        consent::decide(&store, &[format!("project:{}", open.project)], revoked, &request()).await?;
         return session.print_done(&format!("{grant} has ended"), &json!({ "grant": grant }));
     }
     let Some(covers) = agree.covers(session, &store).await? else {
@@ -118,6 +146,11 @@ pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
     let said = format!("{} without a question; to end it: {revoke}", told(&grant));
     decide(session, &store, ConsentEvent::Granted { by, grant, at }).await?;
     session.print_done(&said, &json!({ "grant": id }))
+}
+
+fn told(grant: &Grant) -> String {
+    let until = grant.until.map(|until| format!(", until {}", date_time(until)));
+    format!("{grant}{}", until.unwrap_or_default())
 }
 
 /// Agrees to tasks that wait: of a task, of a plan, or of all open plans.
@@ -149,7 +182,7 @@ async fn agree_to_waiting(
         let seen: BTreeSet<_> = seen.iter().collect();
         for (_, found) in &mut waiting {
             found.lacking.retain(|wanted| seen.contains(&wanted.digest));
-            found.program.take_if(|program| !seen.contains(&program.digest()));
+            found.program.take_if(|(_, program)| !seen.contains(&program.digest()));
         }
         waiting.retain(|(_, found)| !found.lacking.is_empty() || found.program.is_some());
         if waiting.is_empty() {
@@ -158,8 +191,9 @@ async fn agree_to_waiting(
         }
     } else if !waiting.is_empty() || model.is_some() {
         model.iter().for_each(|(shown, _)| session.say(shown));
-        for (plan, Unagreed { name, text, .. }) in &waiting {
+        for (plan, Unagreed { name, text, program, .. }) in &waiting {
             session.say(&format!("  {plan}/{name}  {}", visible(text).replace('\n', "\n    ")));
+            program.iter().for_each(|(starts, _)| session.say(&format!("    in full: {}", visible(starts))));
         }
         let question = match waiting.len() {
             0 => "Ask it?".to_owned(),
@@ -176,10 +210,9 @@ async fn agree_to_waiting(
     }
     let mut names: Vec<_> = waiting.iter().map(|(plan, found)| format!("{plan}/{}", found.name)).collect();
     names.extend(model.iter().map(|_| "the model of crewlog.toml".to_owned()));
-    let mut programs: Vec<_> = waiting.iter().filter_map(|(_, found)| found.program.clone()).collect();
+    let mut programs: Vec<_> = waiting.iter().filter_map(|(_, found)| Some(found.program.clone()?.1)).collect();
     programs.extend(model.map(|(_, program)| program));
     let tasks: Vec<_> = waiting.into_iter().flat_map(|(_, found)| found.lacking).collect();
-    programs.iter().try_for_each(|program| give(program, true))?;
     if names.is_empty() {
         session.print_done("no task waits for your agreement", &json!({ "agreed": names }))?;
         return Ok(Code::Nothing);
@@ -188,39 +221,10 @@ async fn agree_to_waiting(
     // Workers that wait for a program look again at each decision.
     let remembered = programs.iter().map(ProgramConsent::digest).collect();
     let (by, at) = (account(), store.now());
+    // Before the event, at which workers look.
+    programs.iter().try_for_each(give)?;
     decide(session, store, ConsentEvent::Agreed { by, how, grant: None, tasks, remembered, at }).await?;
     session.print_done(&format!("agreed to {}", names.join(", ")), &json!({ "agreed": names }))
-}
-
-/// The grants that are open.
-async fn list(session: &Session) -> Result<Code, Failure> {
-    let grants = session.trust(&[]).await?.map(|trust| trust.grants()).unwrap_or_default();
-    let json = |(by, grant, n_used): &(String, Grant, u64)| {
-        let Grant { id, folder, covers, max, until } = grant;
-        let (commands, executor, plan) = match covers {
-            Cover::Commands(words) => (Some(words.join(" ")), None, None),
-            Cover::Texts { executor, plan } => (None, Some(executor), plan.as_ref()),
-        };
-        json!({
-            "grant": id, "by": by, "commands": commands, "executor": executor, "plan": plan, "folder": folder,
-            "tasks": n_used, "max": max, "until": until.map(rfc3339),
-        })
-    };
-    session.print_list("grants", json!({}), &grants, json, |to, (_, grant, n_used)| {
-        writeln!(to, "{}  {}; so far {n_used}", grant.id, visible(&told(grant)))
-    })
-}
-
-/// A grant as a sentence.
-fn told(Grant { covers, max, until, .. }: &Grant) -> String {
-    let covers = match covers {
-        Cover::Commands(words) => format!("{} runs", words.join(" ")),
-        Cover::Texts { executor, plan: None } => format!("new tasks for @{executor} run"),
-        Cover::Texts { executor, plan: Some(plan) } => format!("new tasks for @{executor} in {plan} run"),
-    };
-    let max = max.map(|max| format!(", at most {}", count(usize::try_from(max).unwrap_or(usize::MAX), "task")));
-    let until = until.map(|until| format!(", until {}", date_time(until)));
-    format!("{covers}{}{}", max.unwrap_or_default(), until.unwrap_or_default())
 }
 
 /// The tasks of a plan that nobody has agreed to.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::cli::typed::{Address, BY_PERSON, by_person};
+use crate::commands::task::changing::check_person;
 use crate::context::Session;
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
@@ -30,6 +31,9 @@ pub struct Cancel {
 
 pub async fn cancel(session: &Session, cancel: Cancel) -> Result<Code, Failure> {
     let (target, task) = find_part(session, &cancel.target, Choice::Sole).await?;
+    if let Some(task) = task.and_then(|task| target.state().task(task)) {
+        check_person(session, task).await?;
+    }
     let command = match (cancel.compensate, task) {
         (true, None) => Command::CancelAndUndo { reason: cancel.reason },
         (false, task) => Command::Cancel { task, reason: cancel.reason },

@@ -75,15 +75,15 @@ const ELSEWHERE: [(&str, &str); 14] = [
 ];
 
 /// The commands that `crewlog -h` lists; the others are hidden.
-const HEADINGS: [(&str, [&str; 10]); 3] = [
-    ("Plans", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
+const HEADINGS: [(&str, &[&str]); 3] = [
+    ("Plans", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew", &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys"]),
 ];
 const GLOBAL: &str = "Global options";
 const WIDTH: usize = 8;
 /// One line for the commands that people type once and those that programs start, so that the help stays short.
-const ALSO: &str = "mcp serves one agent by MCP, completions prints the script of a shell";
+const ALSO: &str = "mcp serves one agent by MCP, completions prints a shell's script, demo serves a recorded day";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \

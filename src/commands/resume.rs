@@ -77,6 +77,11 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
     let mut planner = planning::catch_up(&store, &plan, tags).await?;
     // Fires the timers that came due without a host.
     planning::keep_time(&mut planner, &store).await?;
+    if !resume.detach && (session.yes || session.terminal.is_interactive) {
+        let open = planner.handler().state().tasks.iter().filter(|task| !task.status.is_end());
+        let tasks: Vec<_> = open.map(|task| task.plan.clone()).collect();
+        allow_programs(session, &roster, &tasks).await?;
+    }
     if planner.handler().state().phase.is_paused() {
         order(&mut planner, Command::Resume).await?;
         target::propagate(&store, &plan).await?;
@@ -94,10 +99,6 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         session.remark("Its tasks run while a worker does: crewlog work");
         let json = json!({ "plan": plan, "status": state_now(session, &plan).await? });
         return session.print_done(&format!("{plan} is resumed"), &json);
-    }
-    let tasks: Vec<_> = planner.handler().state().tasks.iter().map(|task| task.plan.clone()).collect();
-    if session.yes || session.terminal.is_interactive {
-        allow_programs(session, &roster, &tasks).await?;
     }
     let roster = Roster { trust: session.trust(&[]).await?, ..roster };
     let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;

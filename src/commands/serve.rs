@@ -35,6 +35,8 @@ pub enum ServeCommand {
         #[command(subcommand)]
         command: Option<Tokens>,
     },
+    /// Print a new address of the page, good for one use within ten minutes
+    Link,
 }
 
 /// Changes of the tokens of programs.

@@ -55,6 +55,8 @@ pub struct Config {
     pub model: Option<ModelConfig>,
     /// The tools by which agents plan.
     pub registry: ToolRegistry,
+    /// False if these came with a repository.
+    pub knows_tools: bool,
     /// Links that a task reads must answer before it begins.
     pub check_links: bool,
     pub hooks: HooksConfig,
@@ -149,8 +151,11 @@ impl Config {
                 (Program::Argv(_), PromptBy::Stdin) => "words",
                 (Program::Argv(_), PromptBy::Argument) => "words with prompt",
             };
-            agent.consent = needed(vec!["executor".into(), agent.name.clone(), how.into(), agent.shown()]);
+            let variables = agent.env.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+            let parts = ["executor".into(), agent.name.clone(), how.into(), agent.env.len().to_string()];
+            agent.consent = needed(parts.into_iter().chain(variables).chain(agent.program.argv(None)).collect());
         }
+        self.knows_tools = false;
         if let Some(model) = &mut self.model {
             model.consent = needed(vec!["model".into(), model.settings.provider.clone(), model.shown()]);
         }
@@ -163,11 +168,13 @@ impl Config {
         let agents = below.agents.into_iter().filter(is_new).collect::<Vec<_>>();
         self.agents.extend(agents);
         if self.registry == ToolRegistry::default() {
-            self.registry = below.registry;
+            (self.registry, self.knows_tools) = (below.registry, true);
         }
-        if self.hooks == HooksConfig::default() {
-            self.hooks = below.hooks;
+        // Agents can edit the first: it relaxes no rule of the second.
+        if below.hooks.on_error == OnError::Deny {
+            self.hooks.on_error = OnError::Deny;
         }
+        self.hooks.strict |= below.hooks.strict;
         if self.serve == ServeConfig::default() {
             self.serve = below.serve;
         }
@@ -349,7 +356,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
     let check_links = file.attachments.check_links;
     let FileToml { project, model, hooks, secrets, serve, .. } = file;
-    Ok(Config { file: None, project, agents, model, registry, check_links, hooks, secrets, serve, plan })
+    let (file, knows_tools) = (None, true);
+    Ok(Config { file, project, agents, model, registry, knows_tools, check_links, hooks, secrets, serve, plan })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -51,11 +51,13 @@ const EMPTY: [(&str, &str); 13] = [
 pub const AGENT_ID: &str = "AGENT_ID";
 
 /// Variables that are set below an agent program, and below a task that crewlog runs.
-const SIGNS: [&str; 11] = [
+const SIGNS: [&str; 13] = [
     AGENT_ID,
     "CLAUDECODE",
     "CLAUDE_CODE_SESSION_ID",
     "CODEX_CI",
+    "CODEX_SANDBOX",
+    "CODEX_SANDBOX_NETWORK_DISABLED",
     "CODEX_SESSION_ID",
     "CODEX_THREAD_ID",
     "GEMINI_CLI",

@@ -6,6 +6,7 @@ use crewlog_executors::agent::Agent;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
+use crewlog_planner::agents::registry::ToolRegistry;
 use serde_json::{Value, json};
 
 use crate::context::Session;
@@ -30,7 +31,8 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
     // Named executors exclude all others.
     let registry = only.is_empty().then(|| config.registry.clone());
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, trust: None })
+    let knows_tools = config.knows_tools || config.registry == ToolRegistry::default();
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, knows_tools, trust: None })
 }
 
 /// Of the environment only the names: the values may be secret.

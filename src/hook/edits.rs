@@ -114,7 +114,8 @@ pub async fn changes(home: &Worktree, folder: &Path, edits: &Edits) -> Vec<Chang
     }
     let mut found: Vec<_> = found.into_values().collect();
     for Tree { folder: at, extent, .. } in trees {
-        let worktree = home.of_path(&folder.join(at), Path::new(".git")).unwrap_or_else(|| home.clone());
+        // Another repository has leases of its own.
+        let Some(worktree) = home.of_path(&folder.join(at), Path::new(".git")) else { continue };
         let all = Changes { files: vec![File::all()], extent: Some(*extent), ..Changes::none(worktree) };
         found.push(all);
     }

@@ -17,10 +17,12 @@ const BEFORE_VALUED: &str = "-u -g -n -k -s -c -I -P -L";
 const SHELLS: [&str; 5] = ["sh", "bash", "dash", "ksh", "zsh"];
 /// Long options, each before the short one with the same meaning here.
 const LONG: &str = "--target-directory -t --in-place -i --expression -e --file -f --source -s --staged -S --worktree -W \
-                    --cached -n --dry-run -n --check -n --stat -n --orphan -b --create -c --detach -d --hard -H --merge -H \
-                    --keep -H --message -m";
+                    --cached -n --orphan -O --create -c --detach -d --hard -H --merge -H --keep -H --message -m --force -f \
+                    --reference -r --date -d --help -? --version -? --dry-run -? --check -? --stat -? --numstat -? \
+                    --summary -? --show-current-patch -? --edit-todo -? --quit -?";
 /// Short options with a value.
-const VALUED: &str = "mv tS cp tS ln tS install tSmog sed efl perl e ruby e truncate sr git-restore s git-stash m";
+const VALUED: &str = "mv tS cp tS ln tS install tSmog sed efl perl eEMmIFx ruby eEIrFTx truncate sr touch rdt sh o bash o \
+                      dash o ksh o zsh o git-restore s git-stash m git-clean e git-commit mFCct";
 
 /// Adds to `found` the changes of `command` when run in `folder`.
 pub fn read(command: &str, folder: &Path, found: &mut Edits) {
@@ -135,7 +137,8 @@ impl<'a> Shell<'a, '_> {
             let n_bytes = bodies.split_inclusive('\n').take_while(is_body).map(str::len).sum();
             self.body = &bodies[..n_bytes];
             self.bodies = Some(bodies[n_bytes..].split_once('\n').map_or("", |(_, after)| after));
-            for (at, _) in self.body.match_indices("$(").filter(|_| !is_literal) {
+            let is_run = |at: usize| !is_literal && !self.body[..at].ends_with('\\');
+            for (at, _) in self.body.match_indices("$(").filter(|(at, _)| is_run(*at)) {
                 self.nested(&self.body[at + 2..]);
             }
             return;
@@ -143,7 +146,7 @@ impl<'a> Shell<'a, '_> {
         self.rest = self.rest.strip_prefix(['<', '>', '|']).unwrap_or(self.rest);
         let is_copy = self.eat("&") && self.rest.starts_with(|char: char| char == '-' || char.is_ascii_digit());
         let word = self.word();
-        written.extend(Some(word).filter(|_| is_output && !is_copy));
+        written.extend(Some(word).filter(|(to, _)| is_output && !is_copy && to != "."));
     }
 
     /// The next word, after blanks; empty at a sign.
@@ -229,7 +232,10 @@ impl<'a> Shell<'a, '_> {
                 self.folder = to.map(|to| as_written(&to));
                 return;
             }
-            name if SHELLS.contains(&name) && flags.contains('c') => self.nested(&operands.swap_remove(0).0),
+            _ if flags.contains('?') => {}
+            name if SHELLS.contains(&name) && flags.contains('c') => {
+                self.nested(operands.first().map_or("", |(text, _)| text));
+            }
             name if SHELLS.contains(&name) && operands.is_empty() => self.nested(body),
             "eval" => self.nested(&operands.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>().join(" ")),
             "apply_patch" | "applypatch" => {
@@ -239,6 +245,7 @@ impl<'a> Shell<'a, '_> {
             "sed" | "perl" | "ruby" if flags.contains('i') => {
                 self.touch(operands.iter().skip(usize::from(!flags.contains(['e', 'f']))));
             }
+            "git mv" if flags.contains('n') => {}
             "cp" | "mv" | "git mv" | "ln" | "install" => self.copy(&operands, &flags, name.ends_with("mv")),
             "tee" | "rm" | "rmdir" | "touch" | "truncate" | "git rm" if !flags.contains('n') => self.touch(&operands),
             "dd" => {
@@ -257,23 +264,27 @@ impl<'a> Shell<'a, '_> {
     fn git(&mut self, command: &str, flags: &str, operands: &[Word]) {
         let first = operands.first().map(|(text, _)| text.as_str());
         match (command, first) {
+            // Its help.
+            _ if flags == "-h" => {}
+            ("commit", Some(_)) if !flags.contains(['a', 'i']) => self.touch(operands),
             ("commit", _) => self.found.commits.extend(self.folder.clone()),
             ("restore", _) if !flags.contains('S') || flags.contains('W') => self.touch(operands),
-            ("checkout" | "switch", _) if flags.contains(['b', 'B', 'c', 'C']) => {}
+            ("checkout", _) if flags.contains(['b', 'B', 'O']) => {}
+            ("switch", _) if flags.contains(['c', 'C']) => {}
             ("checkout", Some(_)) if flags.contains("--") => self.touch(operands),
             // One word is a branch, unless a file has this name. Of several the first may be one.
             ("checkout", Some(first)) if operands.len() == 1 => self.tree(Worktree, self.below(first)),
             ("checkout", Some(first)) => self.touch(operands.iter().skip((!first.contains(['.', '/'])).into())),
-            ("checkout", None) if flags.contains('f') => self.tree(Worktree, None),
             ("switch", Some(_)) | ("pull" | "merge" | "rebase" | "cherry-pick" | "revert" | "am", _) => {
                 self.tree(Worktree, None);
             }
-            ("reset", _) if flags.contains('H') => self.tree(Worktree, None),
-            ("clean", Some(_)) if !flags.contains('n') => self.touch(operands),
-            ("apply" | "clean", _) if !flags.contains('n') => self.tree(Worktree, None),
+            ("checkout", None) | ("reset", _) if flags.contains(['f', 'H']) => self.tree(Worktree, None),
+            ("clean", Some(_)) if !flags.contains(['n', 'X']) => self.touch(operands),
+            ("apply" | "clean", _) if !flags.contains(['n', 'X']) => self.tree(Worktree, None),
             ("stash", Some("list" | "show" | "create" | "store")) => {}
             ("stash", Some("pop" | "apply" | "drop" | "clear" | "branch")) => self.tree(Repository, None),
             ("stash", Some("push")) if operands.len() > 1 => self.touch(&operands[1..]),
+            ("stash", Some(_)) if flags.contains("--") => self.touch(operands),
             ("stash", _) => self.tree(Worktree, None),
             ("worktree", Some("remove" | "move")) => self.touch(operands.iter().skip(1).take(1)),
             _unknown => {}
@@ -335,7 +346,8 @@ fn arguments(mut words: impl Iterator<Item = Word>, name: &str) -> (String, Vec<
             operands.push((text, kind));
         } else if !text.starts_with("--") {
             // After `i` comes the suffix of sed's backups.
-            let end = text.find(|char| char == 'i' || valued.contains(char)).map_or(text.len(), |at| at + 1);
+            let has_suffix = |char| char == 'i' && ["sed", "perl", "ruby"].contains(&name);
+            let end = text.find(|char| has_suffix(char) || valued.contains(char)).map_or(text.len(), |at| at + 1);
             let value = Some((text.split_off(end), kind)).filter(|(value, _)| !value.is_empty());
             if text.ends_with(|char| valued.contains(char)) {
                 let value = value.or_else(|| words.next());

@@ -19,7 +19,7 @@ use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command};
 use crewlog_planner::parse::write_states;
-use crewlog_planner::plan::{Mark, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{Mark, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
 use crewlog_planner::validity::InvalidPlan;
@@ -192,6 +192,14 @@ impl<'a> Kept<'a> {
         let line = changes.line.unwrap_or(1);
         if let (Phase::Ended(_), false) = (state.phase, state.config.standing) {
             self.refuse(line, "the file was changed, but the plan has ended: run the file again");
+            return Ok(false);
+        }
+        let changed = changes.defined.iter().map(|task| &task.id).chain(&changes.left_out).chain(&changes.done);
+        let is_question = |id: &TaskId| state.task(*id).is_some_and(|task| task.plan.kind == NodeKind::Clarification);
+        // Nobody knows who has changed a file that is kept in step.
+        if changed.into_iter().any(is_question) && !(asks && self.session.is_person().await?) {
+            let sync = self.session.command_on("plan sync", &self.plan);
+            self.refuse(line, &format!("the file changes or settles a question, which only a person does: {sync}"));
             return Ok(false);
         }
         let roster = roster::roster(self.session, Duration::MAX, &[])?;

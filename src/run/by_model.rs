@@ -11,26 +11,12 @@ use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
 use crewlog_planner::validity::InvalidPlan;
 
-use crate::consent;
+use crate::consent::{confirm, give};
 use crate::context::Session;
 use crate::context::config::ModelConfig;
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;
 use crate::ui::text::{count, visible};
-
-/// The same once a person has agreed to it, who is asked here.
-pub async fn allowed(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
-    let model = wanted(session, typed)?;
-    let new = model.iter().filter(|model| !model.may_be_asked());
-    let new = new.filter_map(|model| Some((unknown_model(model), model.consent.as_ref()?)));
-    consent::allow(session, new, "Ask it?").await?;
-    Ok(model)
-}
-
-/// A model of crewlog.toml that nobody on this machine has agreed to.
-pub fn unknown_model(model: &ModelConfig) -> String {
-    visible(&format!("crewlog.toml sends the plan to a model: {}", model.shown()))
-}
 
 /// The model that has to plan: as given on the command line, else as configured.
 pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
@@ -45,6 +31,26 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
             .hint("name one in crewlog.toml: [model] with name, provider and api_key_env"));
     }
     Ok(config.model.clone().filter(|model| model.plan || typed.is_some()))
+}
+
+/// The model that has to plan, if there is one. A person is asked about one that nobody on this machine has agreed to; it gets
+/// texts and a key, so no other yes counts.
+pub async fn allowed(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
+    let model = wanted(session, typed)?;
+    let new = model.as_ref().filter(|model| !model.may_be_asked());
+    if let Some((model, consent)) = new.and_then(|model| Some((model, model.consent.as_ref()?))) {
+        session.say(&unknown_model(model));
+        confirm(session, "Ask it?", "no model was asked")
+            .map_err(|failure| failure.hint("--no-model plans without one"))?;
+        session.person_only("let a model of crewlog.toml be asked").await?;
+        give(consent)?;
+    }
+    Ok(model)
+}
+
+/// A model of crewlog.toml that nobody on this machine has agreed to.
+pub fn unknown_model(model: &ModelConfig) -> String {
+    visible(&format!("crewlog.toml sends texts to a model: {}", model.shown()))
 }
 
 impl ModelConfig {

@@ -113,7 +113,8 @@ impl<'a> RunSession<'a> {
             view,
             sub_plans: BTreeMap::new(),
             tags,
-            asking: Asking::default(),
+            // An agent may have a terminal too.
+            asking: Asking { input_has_ended: !session.is_person().await?, ..Asking::default() },
             kept: None,
             sealed_for_good: None,
             output_fault,

@@ -1,13 +1,13 @@
-//! `serve tokens`: the tokens of programs that use the API.
+//! The commands of `serve`: tokens of programs that use the API, and new addresses of the page.
 
 use std::path::Path;
 
 use serde_json::json;
 
 use crate::cli::programs::Scope;
-use crate::commands::serve::Tokens;
+use crate::commands::serve::{ServeCommand, Tokens};
 use crate::context::Session;
-use crate::serve::http::access::{Token, change, random, read};
+use crate::serve::http::access::{Token, change, link, random, read};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{now, rfc3339, sha256};
 
@@ -15,8 +15,16 @@ use crate::ui::text::{now, rfc3339, sha256};
 const TOKENS_MAX: usize = 1_000;
 const TOKEN_NAME_CHARS_MAX: usize = 64;
 
+/// Carries out a command of `serve`.
+pub async fn command(session: &Session, command: ServeCommand) -> Result<Code, Failure> {
+    match command {
+        ServeCommand::Tokens { command } => tokens(session, command).await,
+        ServeCommand::Link => link(session).await,
+    }
+}
+
 /// Lists the tokens, or changes them.
-pub async fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
+async fn tokens(session: &Session, command: Option<Tokens>) -> Result<Code, Failure> {
     // Tokens of a log that is not there would be lost, or become those of another.
     session.place.open().await?;
     let file = session.place.beside("tokens");

@@ -8,8 +8,8 @@ use crewlog_planner::claim::TaskError;
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
 
-use crate::ui::similar::similar;
 use crate::ui::text::visible;
+use crewlog_executors::similar::similar;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Code {

@@ -3,6 +3,5 @@
 pub mod failure;
 pub mod json;
 pub mod signals;
-pub mod similar;
 pub mod terminal;
 pub mod text;

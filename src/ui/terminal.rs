@@ -89,7 +89,8 @@ pub struct Results {
 
 impl Results {
     pub fn new(output: Output) -> Self {
-        Self { escapes: output == Output::Text, ..Self::exact() }
+        let exact = Self::exact();
+        Self { escapes: exact.escapes || output == Output::Text, ..exact }
     }
 
     /// For a text that programs read.
@@ -149,13 +150,16 @@ pub fn say(line: &str) {
     }
 }
 
+/// The colours of the program, and the end of one.
+const COLOURS: [&str; 6] = ["0", "31", "32", "33", "34", "90"];
+
 /// The text without control characters, except those of [`Terminal::colour`].
 fn escaped(text: &str) -> String {
     let mut parts = text.split("\u{1b}[");
     let mut shown = visible(parts.next().unwrap_or_default());
     for part in parts {
         let (number, rest) = part.split_at(part.bytes().take_while(u8::is_ascii_digit).count());
-        match rest.strip_prefix('m') {
+        match rest.strip_prefix('m').filter(|_| COLOURS.contains(&number)) {
             Some(rest) => shown.push_str(&format!("\u{1b}[{number}m{}", visible(rest))),
             None => shown.push_str(&visible(&format!("\u{1b}[{part}"))),
         }

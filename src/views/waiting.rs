@@ -44,7 +44,9 @@ impl NeedView {
             (Some(answer), Some(due)) => format!(" (waits until {} for an answer, then {answer})", readable(due)),
             _none => String::new(),
         };
-        let line = visible(&begin) + &one_line(&self.text, TEXT_CHARS_MAX) + &by_default;
+        // In a line no second line may look like a part of the first.
+        let text = self.text.trim_end().replace(['\n', '\r'], if self.kind == Kind::Consent { " ⏎ " } else { "\n" });
+        let line = visible(&begin) + &one_line(&text, TEXT_CHARS_MAX) + &by_default;
         let how = (self.kind == Kind::Step)
             .then_some("\n  no executor takes it: do it and report it, or put a command, Run `...`, in its text");
         let commands = self.commands.iter().map(|command| format!("\n  {}", visible(command)));

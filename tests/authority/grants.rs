@@ -59,7 +59,7 @@ fn a_command_of_an_agent_runs_if_its_words_are_granted_in_this_repository() {
     adds(&scene, "side", "Run `touch seven`");
     works(&scene);
     assert!(!made("seven"));
-    scene.run(&["agree", "--revoke", &grant]).expect(4).says(&["there is no grant"]);
+    scene.run(&["agree", "--revoke", &grant]).expect(4).says(&["there is no open grant"]);
 }
 
 #[test]
@@ -98,7 +98,10 @@ fn only_a_person_grants_and_an_agent_may_look() {
         by_agent(&scene, &[&["agree"], words].concat()).expect(11).says(&["an agent may not agree"]);
     }
     let listed = by_agent(&scene, &["agree", "--list"]).expect(0).stdout.clone();
-    assert_eq!(listed, format!("{grant}  cargo test * runs, at most 3 tasks; so far 0\n"));
+    assert_eq!(
+        listed,
+        format!("{grant}  cargo test * runs in {}, at most 3 tasks; so far 0\n", scene.folder().display())
+    );
     for (words, says) in [
         (&["--always", "* x"][..], "its first word is not *"),
         (&["--always", "sh -c 'x'"], "letters, digits"),

@@ -182,3 +182,43 @@ fn an_order_names_its_author() {
         ]
     );
 }
+
+#[test]
+fn a_question_is_settled_by_no_agent_by_no_way() {
+    let agent = |scene: &Scene, words: &[&str]| Running::start(scene.crewlog(words).env("AGENT_ID", "ann")).finish();
+    let plan = |scene: &Scene| {
+        scene.write("plan.md", "# S\n\n- [ ] T01 Deploy?\n- [ ] T02 Run `touch deployed`\n");
+        scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned()
+    };
+    let files = [
+        "# S\n\n- [x] T01 Deploy?\n- [ ] T02 Run `touch deployed`\n",
+        "# S\n\n- [ ] T02 Run `touch deployed`\n",
+        "# S\n\n- [ ] T01 Deploy it now?\n- [ ] T02 Run `touch deployed`\n",
+    ];
+    for file in files {
+        let scene = Scene::with_repository();
+        let plan = plan(&scene);
+        scene.write("plan.md", file);
+        let synced = agent(&scene, &["plan", "sync", &plan, "--yes"]);
+        let says = ["which only a person does", "the plan keeps it", "is not taken over"];
+        assert!(says.iter().any(|says| synced.stderr.contains(says)), "{file}\n{}", synced.stderr);
+        let _any = scene.run(&["work", "--until-idle"]);
+        assert!(!scene.path("deployed").exists(), "{file}");
+    }
+    let scene = Scene::with_repository();
+    let plan = plan(&scene);
+    for words in [
+        &["cancel", &format!("{plan}/T01")][..],
+        &["task", "skip", &format!("{plan}/T01")],
+        &["task", "ask", &format!("{plan}/T02"), "Sure?", "--default", "evil", "--after", "1s"],
+    ] {
+        agent(&scene, words).expect(11).says(&["an agent may not"]);
+    }
+    // An agent may have a terminal.
+    let mut resumed = Running::start_on_terminal(scene.crewlog(&["resume", &plan]).env("AGENT_ID", "ann"));
+    resumed.types("yes");
+    resumed.finish().expect(5);
+    assert!(!scene.path("deployed").exists());
+    let answered = scene.run(&["answer", &format!("{plan}/T01"), "yes"]);
+    answered.expect(0);
+}

@@ -40,9 +40,9 @@ fn a_program_is_agreed_to_by_its_content_and_asks_again_when_that_changes() {
     assert_eq!(agreements(&scene).metadata().unwrap().permissions().mode() & 0o777, 0o700);
     runs(&scene).expect(0);
     assert_eq!(n_started(&scene), 2);
-    for same in ["jobs = 2\n", "timeout = '1m'\n", "kinds = ['Other', 'DocumentProcessing', 'CodeImplementation']\n"] {
+    for same in ["jobs = 2\n", "timeout = '1m'\n", "kinds = ['CodeImplementation', 'Processing', 'ToolCall']\n"] {
         scene.write("crewlog.toml", writer(same));
-        assert!(!runs(&scene).stderr.contains("new in crewlog.toml"), "{same}");
+        assert!(!runs(&scene).expect(0).stderr.contains("new in crewlog.toml"), "{same}");
     }
     let changed = [
         (writer("prompt = \"argument\"\n"), "starts: sh"),
@@ -50,6 +50,9 @@ fn a_program_is_agreed_to_by_its_content_and_asks_again_when_that_changes() {
         (writer("").replace("echo ran", "echo evil"), "echo evil"),
         (writer("").replace("['sh', '-c', 'echo ran >> told']", "'echo ran >> told'"), "starts: echo ran >> told"),
         (writer("").replace("writer", "other"), "other  starts: sh"),
+        // The same words, divided in another way.
+        (writer("env = { sh = \"1\" }\n").replace("['sh', '-c'", "['-c'"), "starts: sh=1 -c"),
+        (writer("").replace("'sh', '-c', ", "'sh', '-c', '', "), "starts: sh -c ''"),
     ];
     for (config, says) in changed {
         scene.write("crewlog.toml", &config);
@@ -133,11 +136,39 @@ fn the_model_of_a_repository_gets_no_key_and_no_text_before_a_person_agrees() {
     for words in
         [&["run", "plan.md"][..], &["plan", "check", "--model", "plan.md"], &["plan", "check", "--advice", "plan.md"]]
     {
-        scene.run(words).expect(1).says(&[&shown, "nothing was started: no terminal to ask on"]);
+        scene.run(words).expect(1).says(&[&shown, "no model was asked: no terminal to ask on"]);
     }
     scene.run(&["run", "plan.md", "--no-model", "--detach", "--yes"]).expect(0);
     scene.run(&["work", "--until-idle"]).says(&[&shown, "until a person agrees: crewlog agree"]);
     assert!(listener.accept().is_err(), "nobody has called");
     scene.run(&["agree", "--yes"]).expect(0).says(&[&shown]);
     assert!(!scene.run(&["work", "--until-idle"]).stderr.contains(&shown));
+}
+
+#[test]
+fn the_values_of_a_programs_variables_are_shown_to_the_person_alone() {
+    let scene = scene(&writer("env = { TOKEN = \"hunter2\" }\n"));
+    scene.run(&["--config", "crewlog.toml", "run", "plan.md", "--yes", "--detach"]).expect(0);
+    for words in [&["inbox"][..], &["inbox", "-o", "json"]] {
+        let shown = scene.run(words).expect(0).stdout;
+        assert!(shown.contains("writer starts: TOKEN=... sh -c") && !shown.contains("hunter2"), "{shown}");
+    }
+    scene.run(&["agree"]).expect(1).says(&["in full: TOKEN=hunter2 sh -c"]);
+}
+
+#[test]
+fn an_agreement_to_a_task_with_a_new_program_uses_no_grant() {
+    let scene = scene(&writer(""));
+    scene.run(&["task", "add", "Which colour?", "--new", "--plan", "side", "--yes"]).expect(0);
+    scene.run(&["agree", "--tasks", "@writer", "--plan", "side", "--max", "1"]).expect(0);
+    for task in ["Write about red @writer", "Write about blue @writer"] {
+        let words = ["task", "add", task, "--plan", "side", "--yes"];
+        Running::start(scene.crewlog(&words).env("AGENT_ID", "ann")).finish().expect(0);
+    }
+    scene.run(&["agree", "--yes"]).expect(0);
+    let _any = scene.run(&["work", "--until-idle"]);
+    assert_eq!(
+        (n_started(&scene), scene.events_of_type("Agreed").iter().filter(|it| it["how"] == "grant").count()),
+        (2, 0)
+    );
 }

@@ -146,7 +146,7 @@ fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     assert!(shown().contains("task 1 waits for you: Review the design\n"), "{}", shown());
     scene.write("crewlog.toml", "[executors.reviewer]\ncommand = ['sh', '-c', 'echo seen']\nkinds = [\"Analysis\"]\n");
     let starts = "reviewer starts: sh -c 'echo seen' (new in crewlog.toml)";
-    let unagreed = format!("task 1 runs once you agree: Review the design {starts}\n  crewlog agree {plan}/1\n");
+    let unagreed = format!("task 1 runs once you agree: Review the design ⏎ {starts}\n  crewlog agree {plan}/1\n");
     assert!(shown().contains(&unagreed) && !shown().contains("crewlog task done"), "{}", shown());
     scene.run(&["agree", "--yes"]).expect(0);
     let nobody = format!("plan {plan}: it can go on, and nobody runs it\n  crewlog resume {plan}\n");

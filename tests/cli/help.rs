@@ -5,10 +5,10 @@ use std::process::Command;
 
 use super::scene::{Running, Scene};
 
-const HEADINGS: [(&str, [&str; 10]); 3] = [
-    ("Plans:", ["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew:", ["init", "doctor", "inbox", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log:", ["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys", "demo"]),
+const HEADINGS: [(&str, &[&str]); 3] = [
+    ("Plans:", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Crew:", &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    ("Log:", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys"]),
 ];
 const HIDDEN: [&[&str]; 7] = [
     &["status"],
@@ -53,8 +53,8 @@ fn the_help_lists_the_commands_under_three_headings_and_options_last() {
 fn the_short_help_of_every_command_fits_on_40_lines() {
     let scene = Scene::new();
     let mut left = vec![Vec::<String>::new()];
-    left.extend(HEADINGS.iter().flat_map(|(_, commands)| commands).map(|command| vec![(*command).to_owned()]));
-    left.extend(["mcp", "completions"].map(|command| vec![command.to_owned()]));
+    left.extend(HEADINGS.iter().flat_map(|(_, commands)| *commands).map(|command| vec![(*command).to_owned()]));
+    left.extend(["mcp", "completions", "demo"].map(|command| vec![command.to_owned()]));
     left.extend(HIDDEN.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()));
     let mut n_seen = 0;
     while let Some(words) = left.pop() {

@@ -77,8 +77,14 @@ impl Crew {
         });
         let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
         let agents = agent.into_iter().collect();
-        let roster =
-            Roster { shell, takes_commands: true, agents, registry: Some(ToolRegistry::coding()), trust: None };
+        let roster = Roster {
+            shell,
+            takes_commands: true,
+            agents,
+            registry: Some(ToolRegistry::coding()),
+            knows_tools: true,
+            trust: None,
+        };
         // One slot: a waiting task must not occupy it.
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));
         let (stop, is_stopped) = watch::channel(false);

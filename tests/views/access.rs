@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Api;
 use super::api::{answered, token};
-use crate::cli::scene::Scene;
+use crate::cli::scene::{Running, Scene};
 
 #[tokio::test]
 async fn a_token_does_what_its_scopes_say_until_it_is_revoked() {
@@ -140,6 +140,46 @@ async fn an_address_that_others_reach_needs_tls_or_a_proxy() {
     let token = token(&scene, "proxied", "read");
     let request = api.client.get(format!("http://127.0.0.1:{port}/api/plans")).bearer_auth(&token);
     assert_eq!(request.header("host", "crew.example").send().await.unwrap().status(), 200);
+    drop(api);
+
+    // A proxy on the same machine makes the same addresses and cookies.
+    let api = Api::start_with(&scene, &["--listen", "127.0.0.1:0"]);
+    let person = api.printed["person"].as_str().unwrap();
+    let token = person.strip_prefix("https://crew.example/?token=").expect(person);
+    let listen = api.printed["listen"].as_str().unwrap();
+    let signing_in = api.client.get(format!("http://{listen}/?token={token}")).header("host", "crew.example");
+    let cookie = signing_in.send().await.unwrap().headers()["set-cookie"].to_str().unwrap().to_owned();
+    assert!(cookie.contains("; Secure"), "{cookie}");
+}
+
+#[tokio::test]
+async fn a_new_address_of_the_page_works_once_and_only_a_person_gets_one() {
+    let scene = Scene::with_repository();
+    scene.run(&["init"]).expect(0);
+    scene.run(&["serve", "link"]).expect(1).says(&["there is no server to open", "crewlog serve"]);
+    let api = Api::start(&scene);
+    let status = async |address: &str| api.client.get(address).send().await.unwrap().status().as_u16();
+    let own = api.printed["person"].as_str().unwrap();
+    assert_eq!((status(own).await, status(own).await), (303, 401));
+    let link = || scene.run(&["serve", "link"]).expect(0).stdout.trim().to_owned();
+    let (first, second) = (link(), link());
+    assert_ne!(first, second);
+    for address in [&first, &second] {
+        assert_eq!((status(address).await, status(address).await), (303, 401), "{address}");
+    }
+    // One that is too old.
+    let old = link();
+    let folder = std::fs::read_dir(scene.path(".crewlog/log.db-entries")).unwrap().flatten();
+    for file in folder.filter(|file| file.file_name() != "server") {
+        let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(601);
+        std::fs::File::options().write(true).open(file.path()).unwrap().set_modified(long_ago).unwrap();
+    }
+    assert_eq!(status(&old).await, 401);
+    for token in ["", "server", "../log.db", "wrong"] {
+        assert_eq!(status(&api.url(&format!("/?token={token}"))).await, 401, "{token}");
+    }
+    let agent = Running::start(scene.crewlog(&["serve", "link"]).env("AGENT_ID", "ann")).finish();
+    agent.expect(11).says(&["an agent may not open the page"]);
 }
 
 #[tokio::test]

@@ -19,7 +19,6 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
 use super::actions::{NeedAction, OWN_WORDS};
-use crate::programs::ProgramConsent;
 use crate::roster::{Roster, Unagreed};
 
 /// The most tasks of a plan that each have an item because nobody agreed to them.
@@ -237,7 +236,7 @@ pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn
 /// The item of a task that may not run before a person agrees.
 fn of_unagreed(open: &OpenPlan<'_>, Unagreed { task, text, lacking, program, .. }: Unagreed) -> Need {
     let named = open.within(task);
-    let program = program.iter().map(ProgramConsent::digest);
+    let program = program.iter().map(|(_, program)| program.digest());
     let seen = lacking.into_iter().map(|agreement| agreement.digest).chain(program).collect();
     let actions = vec![NeedAction::Agree { target: named.clone(), seen }];
     let holds_up = held_up(open.plan, open.view, |held| held == task);

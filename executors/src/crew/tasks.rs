@@ -35,6 +35,8 @@ pub const STANDING_PLAN: &str = "backlog";
 const TRIED_MAX: usize = 20;
 /// The attempts at a claim under concurrent writes.
 const ATTEMPTS_MAX: usize = 8;
+/// The open tasks of a standing plan up to which agents may add more; people may always.
+const OPEN_TASKS_MAX: usize = 1_000;
 
 /// A task that an agent has claimed.
 #[derive(Debug, Clone)]
@@ -349,6 +351,13 @@ impl Crew {
         for _ in 0..ATTEMPTS_MAX {
             planner.catch_up().await?;
             let state = planner.handler().state();
+            let n_open = state.tasks.iter().filter(|task| !task.status.is_end()).count();
+            if n_open + tasks.len() > OPEN_TASKS_MAX {
+                let says = format!(
+                    "agents may make tasks while {plan} has at most {OPEN_TASKS_MAX} open ones; it has {n_open}"
+                );
+                return Err(CrewError::Full(says).into());
+            }
             let first = state.next_id();
             let planned =
                 planned(&tasks, first, |name| state.id_named(name.strip_prefix(&format!("{plan}/")).unwrap_or(name)))?;

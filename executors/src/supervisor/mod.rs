@@ -97,6 +97,12 @@ impl Supervisor {
         Self { secrets: Arc::new(secrets), ..self }
     }
 
+    /// A text of an output without the secrets.
+    #[must_use]
+    pub fn redacted(&self, text: &str) -> String {
+        self.secrets.redacted(text)
+    }
+
     /// Another supervisor of the same program, which holds this lock.
     #[must_use]
     pub fn holding(self, lock: PathBuf) -> Self {

@@ -5,6 +5,7 @@
 //! names the grant.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -76,6 +77,18 @@ impl Grant {
     #[must_use]
     pub fn covers(&self, plan: &str, executor: &str, command: Option<&str>) -> bool {
         command.map_or_else(|| self.covers.has_text(plan, executor), |command| self.covers.has_command(command))
+    }
+}
+
+impl Display for Grant {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        match &self.covers {
+            Cover::Commands(words) => write!(to, "{} runs", words.join(" "))?,
+            Cover::Texts { executor, plan: None } => write!(to, "new tasks for @{executor} run")?,
+            Cover::Texts { executor, plan: Some(plan) } => write!(to, "new tasks for @{executor} in {plan} run")?,
+        }
+        write!(to, " in {}", self.folder.strip_suffix("/.git").unwrap_or(&self.folder))?;
+        self.max.map_or(Ok(()), |max| write!(to, ", at most {max} tasks"))
     }
 }
 
@@ -236,7 +249,7 @@ impl Handler for Consents {
                 let known = self.0.get(by);
                 tasks.retain(|task| known.is_none_or(|account| !account.tasks.contains(task)));
                 check_length("a decision", tasks.len(), TASKS_MAX)?;
-                if let Some(id) = grant {
+                if let Some(id) = grant.as_ref().filter(|_| !tasks.is_empty()) {
                     let open = self.grants(by, *at).find(|(grant, _)| grant.id == *id);
                     let (grant, n_used) = open.ok_or_else(|| CrewError::Closed(format!("grant {id} has ended")))?;
                     if grant.max.is_some_and(|max| n_used + tasks.len() as u64 > max) {

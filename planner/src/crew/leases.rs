@@ -289,6 +289,7 @@ impl Leases {
             let says = format!("a lease lasts from 60 to 86400 s, not {} s", request.ttl.as_secs());
             return Err(CrewError::Invalid(says));
         }
+        request.check_texts()?;
         let request = self.without_own(request, now);
         // The log may have its reason with secrets redacted.
         let is_same = |known: &Request| {

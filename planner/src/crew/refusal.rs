@@ -75,7 +75,7 @@ pub enum By {
 }
 
 /// Checks the length of a text in bytes, or the number of the parts of something.
-pub(super) fn check_length(what: &str, n: usize, max: usize) -> Result<(), CrewError> {
+pub(in crate::crew) fn check_length(what: &str, n: usize, max: usize) -> Result<(), CrewError> {
     let says = || format!("{what} has {n} bytes or parts; at most {max}: put long texts in a file and name it");
     if n > max { Err(CrewError::Invalid(says())) } else { Ok(()) }
 }

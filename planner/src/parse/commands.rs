@@ -256,8 +256,7 @@ fn of_fence(inline: &Inline, fence: &Fence<'_>, around: &Around<'_>) -> Verdict 
         .unwrap_or(Verdict::Runs { command, form: 1 })
 }
 
-/// True if the line above a fence is about the code as text: it names a file, or asks for something other than running
-/// it.
+/// True if the line above a fence is about the code as text: it names a file, or asks for something other than running it.
 fn speaks_of_code(line: &Inline) -> bool {
     let text = lead_taken_off(&line.text);
     let names_a_file =

@@ -35,8 +35,7 @@ impl Planner {
         Ok([vec![withdrawn], follows].concat())
     }
 
-    /// Asks a question about a task that has not started or already waits for an answer. The task then waits for this
-    /// one.
+    /// Asks a question about a task that has not started or already waits for an answer. The task then waits for this one.
     pub(super) fn ask_of(
         &self,
         id: TaskId,

@@ -45,9 +45,9 @@ pub fn render(state: &PlannerState, task: &Task) -> Option<String> {
     let fixed = [&head, &answered, &reply].into_iter().map(|text| n_chars(text)).sum::<usize>();
     let mut left = state.config.token_budget.saturating_mul(CHARS_PER_TOKEN).saturating_sub(fixed);
     let attempts = attempts_section(task, left / 3);
-    left -= n_chars(&attempts);
+    left = left.saturating_sub(n_chars(&attempts));
     let (results, shown) = results_section(state, task, &answers, left / 3 * 2);
-    left -= n_chars(&results);
+    left = left.saturating_sub(n_chars(&results));
     let told = places.iter().filter_map(|place| match state.questions[*place].purpose {
         Purpose::Task => state.index(state.questions[*place].task).map(Entry::Ended),
         Purpose::Executor | Purpose::Condition | Purpose::Failure => Some(Entry::Answered(*place)),

@@ -41,6 +41,9 @@ pub async fn ask(session: &Session, ask: Ask) -> Result<Code, Failure> {
     }
     let target = Target::find(session, &ask.task.plan, Choice::Changed).await?;
     let task = target.id(session, &ask.task.name)?;
+    if ask.default.is_some() {
+        session.person_only("set the answer to a question").await?;
+    }
     let default = ask.default.zip(ask.after);
     let default = default.map(|(answer, after)| DefaultAnswer { answer, after_ms: millis(after.value) });
     let question_id = target.state().questions.len() + 1;

@@ -87,8 +87,8 @@ fn yes() -> bool {
 
 fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     checked(from, |typed: String| match typed.trim() {
-        name if name.is_empty() || name.chars().count() > NAME_CHARS_MAX => {
-            Err(format!("the name of a model has 1 to {NAME_CHARS_MAX} characters"))
+        name if name.is_empty() || name.chars().count() > NAME_CHARS_MAX || name.contains(char::is_whitespace) => {
+            Err(format!("the name of a model has 1 to {NAME_CHARS_MAX} characters, without spaces"))
         }
         name => Ok(name.to_owned()),
     })

@@ -45,6 +45,7 @@ fn redirections_write_their_files() {
         ("make > /dev/stderr < /dev/tty", ""),
         ("echo 2 > n", "n"),
         ("echo a->b", "b"),
+        ("git push origin v<major>.<minor>", ""),
         ("cat < in", ""),
         ("cat < in > out", "out"),
         ("cat <<< '> x' > out", "out"),
@@ -359,4 +360,40 @@ proptest! {
         let found = edits(&format!("rm -- '{name}'"), "");
         prop_assert_eq!(found.touches.iter().map(|touch| touch.path.to_str()).collect::<Vec<_>>(), [Some(name.as_str())]);
     }
+}
+
+#[test]
+fn options_that_only_show_or_have_a_value_change_nothing() {
+    check(&[
+        ("bash -c ''", ""),
+        ("sh -c", ""),
+        ("rm a; bash -lc; rm b", "a, b"),
+        ("bash -euo pipefail -c 'rm a'", "a"),
+        ("bash -o pipefail -c 'rm a'", "a"),
+        ("bash -ic 'rm a'", "a"),
+        ("perl -MList::Util=sum -lne print a", ""),
+        ("perl -Ilib -ne print a", ""),
+        ("perl -Mstrict -Mwarnings -ne print a", ""),
+        ("ruby -rdigest -e x a", ""),
+        ("perl -Ilib -pi -e s/a/b/ f", "f"),
+        ("touch -r a b", "b"),
+        ("touch --reference a b", "b"),
+        ("touch -d 'an hour ago' b", "b"),
+        ("patch --dry-run -p1 < x", ""),
+        ("patch --help", ""),
+        ("git apply --numstat x", ""),
+        ("git apply --summary x", ""),
+        ("git mv -n a b", ""),
+        ("git stash --help", ""),
+        ("git rebase -h", ""),
+        ("git rebase --show-current-patch", ""),
+        ("git merge --quit", ""),
+        ("git clean -fdX", ""),
+        ("git clean -fd -e a", "Worktree"),
+        ("git stash -- a", "a"),
+        ("git switch --orphan x", "Worktree"),
+        ("git commit -m x -- a", "a"),
+        ("git commit -m 'a b' -o c", "c"),
+        ("cat > a <<EOF\n\\$(rm b) $(rm c)\nEOF", "c, a"),
+    ]);
 }

@@ -10,15 +10,17 @@ use std::time::SystemTime;
 use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use crewlog_executors::caller::{By, account};
+use crewlog_executors::entry;
 use crewlog_executors::private::{PRIVATE, write_whole};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::problem::Problem;
 pub use crate::cli::programs::Scope;
 use crate::context::Session;
-use crate::ui::failure::{Failure, Why};
+use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::text::sha256;
 
 /// The characters of a token.
@@ -89,6 +91,8 @@ pub struct Credentials {
     is_used: AtomicBool,
     cookie: String,
     tokens: PathBuf,
+    /// The folder of further addresses of the page.
+    entries: PathBuf,
     /// The name of the cookie: browsers have one set of cookies for all ports.
     name: String,
     is_secure: bool,
@@ -102,7 +106,8 @@ impl Credentials {
         // A person who starts the server can mend them; a program with a token cannot.
         read(&tokens)?;
         let name = format!("crewlog-{port}");
-        Ok(Self { agent, person, is_used: AtomicBool::new(false), cookie, tokens, name, is_secure })
+        let (is_used, entries) = (AtomicBool::new(false), session.place.beside("entries"));
+        Ok(Self { agent, person, is_used, cookie, tokens, entries, name, is_secure })
     }
 
     /// The author of a request; `None` without a valid credential. Fails if the tokens cannot be read.
@@ -130,10 +135,20 @@ impl Credentials {
 
     /// A cookie in exchange for the person's token, which is then used up.
     pub fn redeem(&self, token: &str) -> Option<String> {
-        let is_good = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
+        let is_own = is_same(token, &self.person) && !self.is_used.swap(true, Ordering::Relaxed);
+        let is_good = is_own || entry::redeem(&self.entries, token);
         let secure = if self.is_secure { "; Secure" } else { "" };
         is_good.then(|| format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.name, self.cookie))
     }
+}
+
+/// Prints a new address of the page of a running server.
+pub async fn link(session: &Session) -> Result<Code, Failure> {
+    session.person_only("open the page of a person").await?;
+    let page = entry::make(&session.place.beside("entries"));
+    let page =
+        page.map_err(|error| Failure::user(format!("there is no server to open: {error}")).hint("crewlog serve"))?;
+    session.print_done(&page, &json!({ "person": page }))
 }
 
 /// Compares digests, so that timing reveals nothing about the secret.

@@ -1,8 +1,7 @@
 //! Accepts or refuses requests.
 
 use axum::response::IntoResponse;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::to_bytes;
@@ -12,23 +11,24 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::access::{Caller, Credentials};
 use super::forms::sentence;
 use super::problem::Problem;
-use crate::serve::mcp::MESSAGE_BYTES_MAX;
+use crate::serve::mcp::{MESSAGE_BYTES_MAX, Rates};
 use crate::serve::page::{Framed, Site};
 
 pub const MCP: &str = "/mcp";
 
-/// The most concurrent requests; further ones wait.
+/// The most concurrent requests of people and programs, and of agents, half of which may wait for news; further ones wait.
 const REQUESTS_MAX: usize = 256;
+const AGENTS_MAX: usize = 512;
 
 /// The time limit for the body of a request.
 const BODY_MAX: Duration = Duration::from_secs(10);
 
-/// The most requests of a caller per second, except for agents.
+/// The most requests of a caller per second. An agent has a rate of its own.
 const RATE_MAX: u32 = 500;
 
 /// The policy for pages: they may load and run only content of this server.
@@ -40,8 +40,8 @@ pub struct Guard {
     credentials: Arc<Credentials>,
     hosts: Vec<String>,
     free: Semaphore,
-    /// By caller: the start of its current second, and its requests since then.
-    rates: Mutex<HashMap<String, (Instant, u32)>>,
+    free_for_agents: Semaphore,
+    rates: Rates,
 }
 
 pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
@@ -61,6 +61,7 @@ pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next
         ("x-content-type-options", "nosniff"),
         ("referrer-policy", "same-origin"),
         ("cross-origin-opener-policy", "same-origin"),
+        ("cross-origin-resource-policy", "same-origin"),
     ] {
         headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
     }
@@ -75,14 +76,15 @@ fn is_refusal(response: &Response) -> bool {
 
 fn signed_out(why: &str) -> Box<Response> {
     let problem = Problem::new(StatusCode::UNAUTHORIZED, why)
-        .hint("open the address that `crewlog serve` printed; it works once, so start the server again for a new one")
+        .hint("open the address that `crewlog serve` printed; it works once: `crewlog serve link` prints a new one")
         .hint("programs send Authorization: Bearer TOKEN");
     Box::new(problem.into_response())
 }
 
 impl Guard {
     pub fn new(credentials: Arc<Credentials>, hosts: Vec<String>, site: Arc<Site>) -> Self {
-        Self { site, credentials, hosts, free: Semaphore::new(REQUESTS_MAX), rates: Mutex::default() }
+        let (free, free_for_agents) = (Semaphore::new(REQUESTS_MAX), Semaphore::new(AGENTS_MAX));
+        Self { site, credentials, hosts, free, free_for_agents, rates: Rates::default() }
     }
 
     /// A refusal as a page. A browser that was not let in sees nothing of the project.
@@ -130,7 +132,7 @@ impl Guard {
                 Err(refused(StatusCode::FORBIDDEN, "/mcp is for agents"))
             }
             Caller::Token { .. } if !is_api => Err(refused(StatusCode::FORBIDDEN, "a token is for /api only")),
-            Caller::Person | Caller::Token { .. } if !self.is_within_rate(&caller) => {
+            Caller::Person | Caller::Token { .. } if !self.rates.is_within(&format!("{caller:?}"), RATE_MAX) => {
                 Err(refused(StatusCode::TOO_MANY_REQUESTS, "more than 500 requests in a second"))
             }
             Caller::Agent | Caller::Person | Caller::Token { .. } => Ok(caller),
@@ -149,20 +151,10 @@ impl Guard {
         host.is_some_and(|host| self.is_known(host))
     }
 
-    fn is_within_rate(&self, caller: &Caller) -> bool {
-        let now = Instant::now();
-        let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
-        let (since, n) = rates.entry(format!("{caller:?}")).or_insert((now, 0));
-        if now.duration_since(*since) >= Duration::from_secs(1) {
-            (*since, *n) = (now, 0);
-        }
-        *n += 1;
-        *n <= RATE_MAX
-    }
-
     /// Reads the whole body first, so that a slow client takes no permit.
     async fn answer(&self, caller: Caller, request: Request, next: Next) -> Response {
         let (mut head, body) = request.into_parts();
+        let free = if caller == Caller::Agent { &self.free_for_agents } else { &self.free };
         head.extensions.insert(caller);
         let body = match timeout(BODY_MAX, to_bytes(body, MESSAGE_BYTES_MAX)).await {
             Ok(Ok(body)) => body,
@@ -175,7 +167,7 @@ impl Guard {
             }
         };
         // The semaphore is never closed.
-        let _permit = self.free.acquire().await;
+        let _permit = free.acquire().await;
         next.run(Request::from_parts(head, body.into())).await
     }
 }

@@ -1,17 +1,21 @@
 //! Connections: their number, their origin, and TLS.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::Path;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use axum::serve::Listener;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpListener;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -24,6 +28,8 @@ use crate::ui::failure::Failure;
 const CONNECTIONS_MAX: usize = 1_024;
 /// The time limit for a TLS handshake.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
+/// The time limit for the head of a request, and for the next one on the same connection.
+const HEAD_MAX: Duration = Duration::from_secs(30);
 /// How long a connection may wait for its first byte, and between bytes in either direction.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 const IDLE_MAX: Duration = Duration::from_secs(90);
@@ -47,69 +53,53 @@ impl Connection {
     }
 }
 
-pub struct Listening {
-    accepted: mpsc::Receiver<(Connection, SocketAddr)>,
-    address: SocketAddr,
-}
-
-impl Listening {
-    /// Accepts connections, with TLS if there is a certificate, and only from proxies if there are any.
-    pub fn on(listener: TcpListener, proxies: Vec<IpAddr>, tls: Option<TlsAcceptor>) -> io::Result<Self> {
-        let address = listener.local_addr()?;
-        let (accepted, receiver) = mpsc::channel(1);
-        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        tokio::spawn(async move {
-            // The semaphore is never closed.
-            while let Ok(place) = places.clone().acquire_owned().await {
-                let (stream, from) = tokio::select! {
-                    () = accepted.closed() => return,
-                    connection = listener.accept() => match connection {
-                        Ok(connection) => connection,
-                        Err(_) => {
-                            sleep(PAUSE).await;
-                            continue;
-                        }
-                    },
-                };
-                if !proxies.is_empty() && !proxies.contains(&from.ip().to_canonical()) {
-                    continue;
-                }
-                // Small messages are sent at once.
-                let _ = stream.set_nodelay(true);
-                let (accepted, tls) = (accepted.clone(), tls.clone());
-                tokio::spawn(async move {
-                    let stream: Pin<Box<dyn Both>> = match tls {
-                        None => Box::pin(stream),
-                        Some(tls) => match timeout(HANDSHAKE_MAX, tls.accept(stream)).await {
-                            Ok(Ok(stream)) => Box::pin(stream),
-                            Ok(Err(_)) | Err(_) => return,
-                        },
-                    };
-                    // Nobody receives it once the server has stopped.
-                    let _ = accepted
-                        .send((Connection { stream, until: Box::pin(sleep(FIRST_MAX)), _place: place }, from))
-                        .await;
-                });
-            }
-        });
-        Ok(Self { accepted: receiver, address })
-    }
-}
-
-impl Listener for Listening {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        match self.accepted.recv().await {
-            Some(accepted) => accepted,
-            None => std::future::pending().await,
+/// Accepts connections, with TLS if there is a certificate, and only from proxies if there are any, and answers their requests
+/// until it is stopped. Then it waits for the open requests.
+pub async fn serve(
+    listener: TcpListener,
+    proxies: Vec<IpAddr>,
+    tls: Option<TlsAcceptor>,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) {
+    let (places, connections) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), GracefulShutdown::new());
+    let mut stop = pin!(stop);
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    loop {
+        let accepting = async {
+            let place = places.clone().acquire_owned().await;
+            (place.expect("the semaphore is never closed"), listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            () = &mut stop => break,
+            accepted = accepting => accepted,
+        };
+        let Ok((stream, from)) = accepted else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        if !proxies.is_empty() && !proxies.contains(&from.ip().to_canonical()) {
+            continue;
         }
+        // Small messages are sent at once.
+        let _ = stream.set_nodelay(true);
+        let (http, tls, watcher) = (http.clone(), tls.clone(), connections.watcher());
+        let service = TowerToHyperService::new(router.clone());
+        tokio::spawn(async move {
+            let stream: Pin<Box<dyn Both>> = match tls {
+                None => Box::pin(stream),
+                Some(tls) => match timeout(HANDSHAKE_MAX, tls.accept(stream)).await {
+                    Ok(Ok(stream)) => Box::pin(stream),
+                    Ok(Err(_)) | Err(_) => return,
+                },
+            };
+            let connection = Connection { stream, until: Box::pin(sleep(FIRST_MAX)), _place: place };
+            // A client that goes away is no fault.
+            let _ = watcher.watch(http.serve_connection(TokioIo::new(connection), service)).await;
+        });
     }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        Ok(self.address)
-    }
+    connections.shutdown().await;
 }
 
 impl AsyncRead for Connection {
@@ -157,3 +147,6 @@ pub fn tls(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
     let config = config.with_single_cert(chain, private).map_err(|error| wrong(certificate, error.to_string()))?;
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ mod tests;
 mod views;
 use self::access::Credentials;
 use self::guard::{Guard, MCP, guard};
-use self::listen::{Listening, tls};
+use self::listen::tls;
 use self::problem::Problem;
 use self::views::Api;
 use crate::context::Session;
@@ -31,6 +31,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use crewlog_executors::crew::Crew;
+use crewlog_executors::entry;
 use serde_json::json;
 use std::io;
 use std::net::SocketAddr;
@@ -99,14 +100,15 @@ pub async fn serve_with(
         cannot(error).hint("another `crewlog serve` may run; choose another address with --listen 127.0.0.1:PORT")
     })?;
     let address = listener.local_addr().map_err(cannot)?;
-    let scheme = if acceptor.is_some() { "https" } else { "http" };
-    let credentials = Arc::new(Credentials::new(session, address.port(), acceptor.is_some())?);
-    // It is called from elsewhere by its configured name.
-    let named = config.hosts.first().filter(|_| !address.ip().is_loopback());
-    let base = match named {
-        Some(host) => format!("https://{host}"),
-        None => format!("{scheme}://{address}"),
-    };
+    let is_behind_tls = !config.proxies.is_empty();
+    let is_secure = acceptor.is_some() || is_behind_tls;
+    let scheme = if is_secure { "https" } else { "http" };
+    let credentials = Arc::new(Credentials::new(session, address.port(), is_secure)?);
+    // It is called from elsewhere, and through a proxy, by its configured name.
+    let named = config.hosts.first().filter(|_| is_behind_tls || !address.ip().is_loopback());
+    let base = named.map_or_else(|| format!("{scheme}://{address}"), |host| format!("https://{host}"));
+    // Without it only `serve link` fails.
+    let _ = entry::note_server(&session.place.beside("entries"), &base);
     begun(&print(session, address, &base, &credentials)?);
     let guarding = Arc::new(Guard::new(credentials.clone(), hosts_of(address, config), site.clone()));
     let (session, crew, streams) = (session.clone(), crew.clone(), Arc::new(Semaphore::new(STREAMS_MAX)));
@@ -123,11 +125,15 @@ pub async fn serve_with(
         })
         .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
         .layer(from_fn_with_state(guarding, guard));
-    let listening = Listening::on(listener, config.proxies.clone(), acceptor).map_err(cannot)?;
-    let serving = axum::serve(listening, router).with_graceful_shutdown(stop.clone().cancelled_owned());
-    let mut serving = std::pin::pin!(serving.into_future());
+    let mut serving = std::pin::pin!(listen::serve(
+        listener,
+        config.proxies.clone(),
+        acceptor,
+        router,
+        stop.clone().cancelled_owned()
+    ));
     let ended = tokio::select! {
-        served = &mut serving => return served.map_err(cannot),
+        () = &mut serving => Ok(()),
         failure = log_closed => Err(failure),
         () = signals.next() => Ok(()),
     };

@@ -54,7 +54,9 @@ fn fits(schema: &Value, value: &Value) -> bool {
     };
     match (schema["type"].as_str(), value) {
         (Some("boolean"), Value::Bool(_)) => true,
-        (Some("string"), Value::String(_)) => schema["enum"].as_array().is_none_or(|choices| choices.contains(value)),
+        (Some("string"), Value::String(text)) => schema["enum"]
+            .as_array()
+            .map_or_else(|| is_within(text.chars().count() as u64, "maxLength"), |choices| choices.contains(value)),
         (Some("integer"), Value::Number(number)) => number.as_u64().is_some_and(|number| is_within(number, "maximum")),
         (Some("array"), Value::Array(list)) => {
             is_within(list.len() as u64, "maxItems") && list.iter().all(|one| fits(&schema["items"], one))
@@ -65,3 +67,6 @@ fn fits(schema: &Value, value: &Value) -> bool {
         (_, _) => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ mod calls;
 mod hosting;
 mod identity;
 mod once;
+mod rates;
 mod reply;
 mod server;
 mod tools;
@@ -28,6 +29,7 @@ use tokio::time::interval;
 pub use self::hosting::Hosting;
 pub use self::identity::Members;
 pub use self::once::{Repeated, once};
+pub use self::rates::Rates;
 pub use self::server::Server;
 use crate::context::Session;
 use crate::context::crew::open_to_serve;
@@ -107,7 +109,7 @@ pub fn service(server: Server, hosts: &[String]) -> StreamableHttpService<Server
         .with_legacy_session_mode(false)
         .with_json_response(true)
         .with_max_request_body_bytes(MESSAGE_BYTES_MAX)
-        .with_allowed_origins(hosts.iter().map(|host| format!("http://{host}")))
+        .with_allowed_origins(hosts.iter().flat_map(|host| [format!("http://{host}"), format!("https://{host}")]))
         .with_allowed_hosts(hosts.iter().cloned());
     StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config)
 }

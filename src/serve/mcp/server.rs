@@ -11,10 +11,12 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde_json::json;
+use tokio::sync::Semaphore;
 
 use super::args::Args;
 use super::identity::{Client, Member, Members};
 use super::once::once;
+use super::rates::Rates;
 use super::reply::{Refused, Reply, fit, page, result_of};
 use super::tools::{JOIN, KEY, listed};
 use crate::ui::failure::Failure;
@@ -32,6 +34,11 @@ A refusal says in `next` what to do. Call leave at the end.";
 
 /// The resource of everything that waits for the person.
 const INBOX: &str = "crewlog://inbox";
+/// The most calls of one agent in a second, and joins of all.
+const CALLS_MAX: u32 = 200;
+const JOINS_MAX: u32 = 500;
+/// The most calls that wait; a further one answers at once, as after its time-out.
+const WAITING_MAX: usize = 256;
 /// The most items in it.
 const ITEMS_MAX: usize = 200;
 
@@ -41,20 +48,26 @@ pub struct Server {
     pub(super) crew: Arc<Crew>,
     pub(super) members: Arc<Members>,
     pub views: Arc<Views>,
+    rates: Arc<Rates>,
+    /// The places of calls that wait.
+    pub(super) waiting: Arc<Semaphore>,
 }
 
 impl Server {
     pub fn new(crew: Arc<Crew>, members: Members) -> Self {
         let views = Arc::new(Views::new(crew.clone(), true));
-        Self { crew, members: Arc::new(members), views }
+        let waiting = Arc::new(Semaphore::new(WAITING_MAX));
+        Self { crew, members: Arc::new(members), views, rates: Arc::default(), waiting }
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
         let args = Args::check(&request.name, request.arguments)?;
         if args.tool.name == JOIN {
+            self.check_rate("", JOINS_MAX)?;
             return self.join(&args, &client).await;
         }
         let member = self.members.caller(&self.crew, &args, &client).await?;
+        self.check_rate(&member.caller.agent, CALLS_MAX)?;
         let call = async {
             let mut result = self.carry_out(&member, &args).await?;
             fit(&mut result);
@@ -62,6 +75,13 @@ impl Server {
         };
         let Some(key) = args.get::<Option<String>>(KEY) else { return call.await };
         once(&self.crew, &member.caller.agent, &format!("{}/{key}", args.tool.name), args.digest(), call).await
+    }
+
+    fn check_rate(&self, agent: &str, calls_max: u32) -> Result<(), Refused> {
+        let too_many = || format!("more than {calls_max} calls in a second");
+        let next = "wait a second, then call again";
+        let is_within = self.rates.is_within(agent, calls_max);
+        if is_within { Ok(()) } else { Err(Refused::new("too_many", too_many(), next)) }
     }
 
     async fn carry_out(&self, member: &Member, args: &Args) -> Reply {

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// The argument that makes a repeated call harmless.
 pub const KEY: &str = "idempotency_key";
+/// The longest name, id or key of an argument, in characters.
+const NAME_CHARS_MAX: usize = 200;
 /// The tool that gives a caller its identity.
 pub const JOIN: &str = "join";
 
@@ -56,8 +58,21 @@ static TOOLS: LazyLock<Tools> = LazyLock::new(|| {
         let shared = tools.shared.iter().filter(|(name, _)| takes(name));
         tool.arguments.extend(shared.map(|(name, schema)| (name.clone(), schema.clone())));
     }
+    tools.tools.iter_mut().flat_map(|tool| tool.arguments.values_mut()).for_each(bound);
     tools
 });
+
+/// Limits the texts of a schema that have no limit yet.
+fn bound(schema: &mut Value) {
+    match schema["type"].as_str() {
+        Some("string") if schema["enum"].is_null() && schema["maxLength"].is_null() => {
+            schema["maxLength"] = json!(NAME_CHARS_MAX);
+        }
+        Some("array") => bound(&mut schema["items"]),
+        Some("object") => schema["properties"].as_object_mut().into_iter().flatten().for_each(|(_, one)| bound(one)),
+        _other => {}
+    }
+}
 
 impl Tool {
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -11,9 +11,9 @@ use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
 use crate::context::Session;
 use crate::ui::failure::Failure;
-use crate::ui::similar::similar;
 use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, Views};
 use crewlog_executors::plan_ids::slug_of;
+use crewlog_executors::similar::similar;
 
 /// The input of the page.
 pub struct Site {

@@ -7,6 +7,7 @@ fn a_line_keeps_the_colours_of_the_program_and_no_other_control() {
     for (line, expected) in [
         ("plain\n\tline", "plain\n\tline"),
         ("\u{1b}[31mred\u{1b}[0m", "\u{1b}[31mred\u{1b}[0m"),
+        ("\u{1b}[8mhidden\u{1b}[30m", "\\u{1b}[8mhidden\\u{1b}[30m"),
         ("\u{1b}[2J", "\\u{1b}[2J"),
         ("\u{1b}[31", "\\u{1b}[31"),
         ("\u{1b}[31;1m", "\\u{1b}[31;1m"),

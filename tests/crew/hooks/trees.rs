@@ -8,6 +8,7 @@ use super::rig::{Rig, edit, refused, with};
 fn a_command_on_the_whole_worktree_is_refused_while_others_work_in_it() {
     let rig = Rig::new();
     rig.0.write("own.txt", "mine");
+    rig.0.git(&["init", "-q", "../elsewhere"]);
     rig.reserves("bob", "a.txt", "a task");
     for command in [
         "git stash",
@@ -47,6 +48,12 @@ fn a_command_on_the_whole_worktree_is_refused_while_others_work_in_it() {
         "git reset",
         "git clean -n",
         "git fetch && git log && git status",
+        "git commit -m x -- own.txt",
+        "git -C ../elsewhere reset --hard",
+        "cd ../elsewhere && git stash && git pull",
+        "cd ../elsewhere && patch -p1 < x.patch",
+        "cd /tmp && patch -p1 < x.patch",
+        "git worktree add ../wt -b wt && cd ../wt && git reset --hard",
     ] {
         assert_eq!(rig.shell("ann", command), "", "{command}");
     }

@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, HOST, ORIGIN, SET_COOKIE};
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
@@ -160,6 +162,31 @@ async fn bodies_that_never_arrive_hold_up_no_other_request() {
     for stream in &mut all {
         stream.set_nonblocking(true).unwrap();
         assert_eq!(stream.read(&mut [0]).unwrap_err().kind(), ErrorKind::WouldBlock);
+    }
+}
+
+#[tokio::test]
+async fn agents_that_wait_hold_up_no_other_call_and_no_page() {
+    let scene = Scene::with_repository();
+    let served = Served::start(&scene);
+    let ada = served.call("join", json!({ "name": "ada" })).await;
+    let cat = served.call("join", json!({ "name": "cat" })).await;
+    let wait = |agent: &Value| served.call("wait_for_events", json!({ "agent": agent, "timeout_seconds": 45 }));
+    let mut waits: FuturesUnordered<_> = (0..150).flat_map(|_| [wait(&ada["agent"]), wait(&cat["agent"])]).collect();
+    // The calls that find no place to wait answer at once.
+    for _ in 0..300 - 256 {
+        let answered = waits.next().await.expect("it answers");
+        assert_eq!(answered["status"], "timed_out", "{answered}");
+    }
+    let others = async {
+        assert_eq!(served.call("join", json!({ "name": "bob" })).await["status"], "joined");
+        let cookie = served.client.get(served.printed["person"].as_str().unwrap()).send().await.unwrap();
+        let cookie = cookie.headers()[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+        assert_eq!(status(served.request(Method::GET, "/api/plans").header(COOKIE, cookie)).await, 200);
+    };
+    tokio::select! {
+        () = others => {}
+        Some(answered) = waits.next() => panic!("a call that waits was answered first: {answered}"),
     }
 }
 

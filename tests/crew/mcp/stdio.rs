@@ -408,7 +408,8 @@ fn hostile_input_is_refused_and_the_server_lives() {
         ("ask_person", json!({}), "refused"),
         ("join", json!({ "name": "a b" }), "named"),
         ("join", json!({ "worktree": "/" }), "invalid"),
-        ("report", json!({ "state": "working", "note": "x".repeat(300_000) }), "refused"),
+        ("report", json!({ "state": "working", "note": "x".repeat(300_000) }), "invalid"),
+        ("reserve_paths", json!({ "paths": ["a"], "reason": "x".repeat(900_000) }), "invalid"),
     ] {
         let result = agent.call(tool, arguments);
         assert_eq!(result["code"].as_str().unwrap_or_default(), code, "{tool}: {result}");
@@ -535,4 +536,17 @@ async fn answer_of_the_person_reaches_the_agent_that_waits() {
     person.answer(2, answer("again")).await.unwrap();
     let later = agent.call("ask_person", json!({ "question": 2 }));
     assert_has(&later, &json!({ "status": "answered", "number": 2, "answer": "again" }));
+}
+
+#[test]
+fn agents_add_no_tasks_to_a_backlog_of_a_thousand() {
+    let scene = Scene::with_repository();
+    let mut agent = Client::named(&scene, "ann");
+    let tasks = |n: usize| -> Vec<Value> { (0..n).map(|n| json!({ "key": n.to_string(), "title": "Look" })).collect() };
+    for _ in 0..10 {
+        assert_eq!(agent.call("create_tasks", json!({ "tasks": tasks(100) }))["status"], "created");
+    }
+    let refused = agent.call("create_tasks", json!({ "tasks": tasks(1) }));
+    assert!(refused["message"].as_str().unwrap().contains("at most 1000 open ones; it has 1000"), "{refused}");
+    scene.run(&["task", "add", "One more", "--yes"]).expect(0);
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::crew::CrewError;
 use crate::crew::names::LeaseHolder;
+use crate::crew::refusal::check_length;
 use crate::crew::target::Target;
 
 /// A request for leases, granted as a whole or not at all.
@@ -28,6 +30,16 @@ pub struct Request {
     /// True if an overlap in another worktree is refused too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_strict: bool,
+}
+
+/// The longest reason of a request, and name of its task, in bytes.
+const REASON_BYTES_MAX: usize = 4_000;
+
+impl Request {
+    pub(super) fn check_texts(&self) -> Result<(), CrewError> {
+        check_length("a reason", self.reason.len(), REASON_BYTES_MAX)?;
+        check_length("the name of a task", self.task.as_ref().map_or(0, String::len), REASON_BYTES_MAX)
+    }
 }
 
 /// An overlap with a lease of another worktree. It blocks no request, but the changes meet when the worktrees are merged.

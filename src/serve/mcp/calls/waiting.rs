@@ -38,7 +38,9 @@ struct Waiter {
 
 impl Server {
     pub async fn wait_for_events(&self, member: &Member, args: &Args) -> Reply {
-        let deadline = Instant::now() + Duration::from_secs(args.get("timeout_seconds"));
+        let place = self.waiting.try_acquire().ok();
+        let wait = Duration::from_secs(args.get("timeout_seconds"));
+        let deadline = Instant::now() + if place.is_some() { wait } else { Duration::ZERO };
         let (crew, agent, kinds) = (&self.crew, &member.caller.agent, args.get::<Vec<String>>("kinds"));
         let mut position = match args.get("since") {
             Some(since) => since,
@@ -154,7 +156,8 @@ impl Server {
     where
         F: Future<Output = Result<Option<T>, E>>,
     {
-        if wait.is_zero() {
+        let place = self.waiting.try_acquire().ok().filter(|_| !wait.is_zero());
+        if place.is_none() {
             return look().await;
         }
         let (deadline, store) = (Instant::now() + wait, self.crew.store());
