@@ -190,7 +190,7 @@ impl Trust {
         Self(Arc::new(TrustInner { store, accounts, after, repository, repositories, known }))
     }
 
-    /// Reads the decisions that are not known yet.
+    /// Reads the decisions that are not known yet, in their order: several followers of the log share this.
     ///
     /// # Errors
     /// A fault of the log.
@@ -215,8 +215,8 @@ impl Trust {
         known.consents.values().filter_map(of_project).max()
     }
 
-    /// Takes in an event, if it is a decision that is not known yet.
-    pub fn apply(&self, recorded: &Recorded) {
+    /// Takes in a decision, unless it is known.
+    fn apply(&self, recorded: &Recorded) {
         let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
         if recorded.stream_id == STREAM && recorded.position > known.at.max(self.0.after) {
             known.at = recorded.position;
@@ -286,7 +286,7 @@ impl Trust {
         match decide(&self.0.store, &[format!("project:{project}")], agreed, cause).await {
             Ok(()) => true,
             Err(error) => {
-                tracing::warn!(%error, "a task that a grant covers does not run");
+                tracing::info!(%error, "a task that a grant covers does not run");
                 false
             }
         }

@@ -116,6 +116,10 @@ impl Worker {
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
         let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
+        // Decisions since it was opened, up to where the events begin.
+        if let Some(trust) = &self.roster.trust {
+            trust.catch_up().await?;
+        }
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -397,7 +401,12 @@ impl WorkerLoop {
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
         if let Some(trust) = self.worker.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
-            trust.apply(recorded);
+            let mut backoff = Backoff::new();
+            while let Err(error) = trust.catch_up().await {
+                if !wait_to_retry(&error, &mut backoff).await {
+                    break;
+                }
+            }
             return;
         }
         let mut backoff = Backoff::new();

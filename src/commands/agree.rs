@@ -128,8 +128,7 @@ pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
     let (by, at) = (account(), store.now());
     if let Some(grant) = agree.revoke {
         let Some(open) = open.into_iter().find(|open| open.grant.id == grant) else {
-            let missing = Failure::new(Code::Nothing, format!("there is no open grant {grant}"));
-            return Err(missing.hint(session.command("agree --list")));
+            return Err(Failure::new(Code::Nothing, format!("there is no open grant {grant}: crewlog agree --list")));
         };
         let revoked = ConsentEvent::Revoked { by, grant: grant.clone(), at };
         consent::decide(&store, &[format!("project:{}", open.project)], revoked, &request()).await?;
@@ -218,10 +217,9 @@ async fn agree_to_waiting(
         return Ok(Code::Nothing);
     }
     let how = if session.yes || !seen.is_empty() { Means::Yes } else { Means::Answer };
-    // Workers that wait for a program look again at each decision.
+    // Workers that wait for a program look again at each decision, which comes after the agreement to it.
     let remembered = programs.iter().map(ProgramConsent::digest).collect();
     let (by, at) = (account(), store.now());
-    // Before the event, at which workers look.
     programs.iter().try_for_each(give)?;
     decide(session, store, ConsentEvent::Agreed { by, how, grant: None, tasks, remembered, at }).await?;
     session.print_done(&format!("agreed to {}", names.join(", ")), &json!({ "agreed": names }))
