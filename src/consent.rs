@@ -23,6 +23,8 @@ struct Runnable<'a> {
     shown: String,
     told: Told<'a>,
     is_undo: bool,
+    /// Its digest in later plans.
+    remembered: String,
     /// When the person agreed to the same in the same folder.
     agreed: Option<Timestamp>,
 }
@@ -40,7 +42,6 @@ pub async fn consent(
     let is_person = session.is_person().await? || (session.yes && !session.is_local());
     let trust = session.trust(&[]).await?.filter(|_| is_person);
     let below = in_worktree(session, folder);
-    let remembered = |told: &Told<'_>| told.digest(&below);
     let mut runs = Vec::new();
     for task in tasks {
         // A cancelled task may be reopened by a retry, and a done one be undone.
@@ -57,9 +58,9 @@ pub async fn consent(
                 (0, _, _) => told.shown(),
                 _undo => format!("{}  (if it is to be undone)", told.shown()),
             };
-            let agreed = trust.as_ref().and_then(|trust| trust.remembers(&remembered(&told)));
-            let is_undo = n > 0;
-            runs.push(Runnable { name: task.name(), shown: format!("{shown}{given_up}"), told, is_undo, agreed });
+            let (remembered, is_undo) = (told.digest(&below), n > 0);
+            let agreed = trust.as_ref().and_then(|trust| trust.remembers(&remembered));
+            runs.push(Runnable { name: task.name(), shown: shown + given_up, told, is_undo, remembered, agreed });
         }
     }
     if runs.is_empty() {
@@ -68,7 +69,7 @@ pub async fn consent(
     let mut given = Consent {
         how: None,
         digests: runs.iter().map(|run| run.told.digest(folder)).collect(),
-        remembered: runs.iter().map(|run| remembered(&run.told)).collect(),
+        remembered: runs.iter().map(|run| run.remembered.clone()).collect(),
     };
     let programs = programs(roster, tasks);
     let n_new = runs.iter().filter(|run| run.agreed.is_none()).count();
@@ -116,10 +117,10 @@ pub async fn allow_programs(session: &Session, roster: &Roster, tasks: &[TaskPla
     allow_new(session, &new).await
 }
 
-/// Lets programs start: for a person on this machine, for an agent in its own process. An agent's yes over HTTP, or that of a
-/// token, says nothing about programs, which then wait for a person.
+/// Lets the new programs among these start: for a person on this machine, for an agent in its own process. The yes of a token
+/// is for tasks, and its programs wait for a person.
 async fn allow_new(session: &Session, agents: &[&Agent]) -> Result<(), Failure> {
-    let mut new = agents.iter().filter_map(|agent| agent.consent.as_ref());
+    let mut new = agents.iter().filter(|agent| !agent.may_start()).filter_map(|agent| agent.consent.as_ref());
     if session.is_person().await? {
         return new.try_for_each(give);
     }

@@ -1,9 +1,8 @@
 //! Nothing runs that no person agreed to: the inputs of programs, and the decisions about them on a log.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
@@ -17,7 +16,7 @@ use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
 use futures::TryStreamExt;
 
 use crate::caller::account;
-use crate::private::{PRIVATE, write_whole};
+use crate::private::{PRIVATE, make_folder, write_whole};
 use crate::programs::digest;
 
 /// The most folders whose repositories are kept.
@@ -243,11 +242,9 @@ impl Trust {
             }
         }
         let command = if let Told::Command(command) = input.told { Some(command) } else { None };
-        let covers = |open: &OpenGrant| {
-            open.grant.covers(&wanted.plan, executor, command)
-                && self.repository(input.folder) == Path::new(&open.grant.folder)
-        };
-        self.grants().into_iter().find(covers).map(Basis::Grant)
+        let covers = |grant: &Grant| grant.covers(&wanted.plan, executor, command);
+        let is_here = |open: &OpenGrant| self.repository(input.folder) == Path::new(&open.grant.folder);
+        self.open_grants(covers).into_iter().find(is_here).map(Basis::Grant)
     }
 
     /// The repository of a folder, which is looked for once.
@@ -261,11 +258,16 @@ impl Trust {
 
     /// The open grants of the accounts.
     pub fn grants(&self) -> Vec<OpenGrant> {
+        self.open_grants(|_| true)
+    }
+
+    fn open_grants(&self, is_meant: impl Fn(&Grant) -> bool) -> Vec<OpenGrant> {
         let (known, now) = (self.known(), self.0.store.now());
         let mut open = Vec::new();
         for (project, consents) in &known.consents {
             for by in &self.0.accounts {
-                open.extend(consents.grants(by, now).map(|(grant, n_used)| {
+                let meant = consents.grants(by, now).filter(|(grant, _)| is_meant(grant));
+                open.extend(meant.map(|(grant, n_used)| {
                     let (project, by, grant) = (project.clone(), by.clone(), grant.clone());
                     OpenGrant { project, by, grant, n_used }
                 }));
@@ -337,8 +339,7 @@ pub fn imported(file: &Path) -> Result<Position, String> {
 /// It cannot be written.
 pub fn note_import(file: &Path, head: Position) -> Result<(), String> {
     let write = || {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_folder(file.parent().unwrap_or(Path::new(".")))?;
         write_whole(file, &format!("{}\n", head.0), PRIVATE, true)
     };
     write().map(drop).map_err(|error: io::Error| format!("{} cannot be written: {error}", file.display()))

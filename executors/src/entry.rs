@@ -1,15 +1,14 @@
 //! Further addresses of the page of a running server, each good for one use within minutes. The program that makes one shares
 //! only a folder of the person's with the server.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::private::{PRIVATE, write_whole};
+use crate::private::{PRIVATE, make_folder, write_whole};
 use crate::programs::digest;
 
 /// How long an address is good.
@@ -22,7 +21,7 @@ const SERVER: &str = "server";
 /// # Errors
 /// The folder cannot be written.
 pub fn note_server(folder: &Path, base: &str) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    make_folder(folder)?;
     write_whole(&folder.join(SERVER), base, PRIVATE, true).map(drop)
 }
 

@@ -4,16 +4,16 @@
 //! and all its supervisors are gone, and its tasks may be claimed at once. This works only within one folder: the
 //! folder has an id, and a worker's name begins with it.
 
-use std::fs::{DirBuilder, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::new_event_id;
 use crewlog_planner::claim::Executor;
 
-use crate::private::{PRIVATE, write_whole};
+use crate::private::{PRIVATE, make_folder, write_whole};
 
 /// The age from which any process removes a dead worker's file.
 const SWEEP_AGE: Duration = Duration::from_secs(3600);
@@ -78,7 +78,7 @@ impl LivenessLock {
     /// # Errors
     /// If the folder or the file is not writable.
     pub fn begin(folder: &Path) -> io::Result<Self> {
-        make(folder)?;
+        make_folder(folder)?;
         sweep(folder);
         let folder_id = id_of(folder)?;
         let worker = format!("{folder_id}.{}", new_event_id().simple());
@@ -140,7 +140,7 @@ impl LeaderLock {
     /// # Errors
     /// If the folder or the file is not writable.
     pub fn take(folder: &Path, name: &str) -> io::Result<Option<Self>> {
-        make(folder)?;
+        make_folder(folder)?;
         let path = folder.join(format!("{name}.leader"));
         let lock = File::options().create(true).truncate(false).write(true).mode(0o600).open(path)?;
         match lock.try_lock() {
@@ -162,11 +162,6 @@ impl LeaderLock {
             tokio::time::sleep(TRY_EVERY).await;
         }
     }
-}
-
-/// Makes a folder, for this account only, unless it is there.
-fn make(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// Removes files of workers that died long ago. A new file may belong to a worker that is about to lock it.

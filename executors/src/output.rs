@@ -130,12 +130,13 @@ impl Output {
     }
 
     fn kept(self) -> Kept {
-        let Self { mut head, tail, n_bytes, last_line, .. } = self;
-        let is_whole = n_bytes <= (head.len() + tail.len()) as u64;
-        head.extend(tail.iter().filter(|_| is_whole));
-        let tail: Vec<_> = tail.into_iter().filter(|_| !is_whole).collect();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Kept { head: text(head), tail: text(tail), n_bytes, last_line: text(last_line) }
+        let Self { mut head, mut tail, n_bytes, last_line, .. } = self;
+        if n_bytes <= (head.len() + tail.len()) as u64 {
+            head.extend(tail.drain(..));
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let tail = text(tail.make_contiguous());
+        Kept { head: text(&head), tail, n_bytes, last_line: text(&last_line) }
     }
 }
 

@@ -1,12 +1,20 @@
-//! Files that are written whole: no reader sees half of one.
+//! Folders for this account alone, and files that are written whole: no reader sees half of one.
 
-use std::fs::Permissions;
+use std::fs::{DirBuilder, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// For this account alone.
 pub const PRIVATE: u32 = 0o600;
+
+/// Makes a folder for this account alone, and those above it. One that is there stays as it is.
+///
+/// # Errors
+/// It cannot be made.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
 
 /// Writes a file with these permissions. False if it is there and stays.
 ///

@@ -1,14 +1,14 @@
 //! Programs that the configuration of a repository names. They start once a person of this machine has agreed to them.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use sha2::{Digest, Sha256};
 
 use crate::caller::host;
+use crate::private::make_folder;
 
 /// The agreement to a program, a file of the person's on this machine. Clones share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +44,7 @@ impl ProgramConsent {
     /// # Errors
     /// The file cannot be made.
     pub fn give(&self) -> io::Result<()> {
-        let folder = self.file.parent().unwrap_or(Path::new("."));
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_folder(self.file.parent().unwrap_or(Path::new(".")))?;
         fs::write(&self.file, "")?;
         self.give_here();
         Ok(())

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crewlog_planner::claim::Ending;
+use crewlog_planner::crew::consent::is_plain;
 use crewlog_planner::event::{FailureClass, Usage};
 use tokio::sync::watch;
 
@@ -27,12 +28,7 @@ pub struct Shell {
 
 /// A word for a shell command line, quoted if necessary.
 pub fn shell_word(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
+    if is_plain(word) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
 /// A command of several lines in one line, for display.

@@ -116,8 +116,8 @@ impl Agree {
 pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
     agree.check()?;
     let store = session.place.open().await?;
-    let open = session.trust(&[]).await?.map(|trust| trust.grants()).unwrap_or_default();
     if agree.list {
+        let open = open_grants(session).await?;
         let json =
             |OpenGrant { by, grant, n_used, .. }: &OpenGrant| json!({ "by": by, "tasks": n_used, "grant": grant });
         return session.print_list("grants", json!({}), &open, json, |to, OpenGrant { grant, n_used, .. }| {
@@ -127,7 +127,7 @@ pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
     session.person_only("agree to what runs").await?;
     let (by, at) = (account(), store.now());
     if let Some(grant) = agree.revoke {
-        let Some(open) = open.into_iter().find(|open| open.grant.id == grant) else {
+        let Some(open) = open_grants(session).await?.into_iter().find(|open| open.grant.id == grant) else {
             return Err(Failure::new(Code::Nothing, format!("there is no open grant {grant}: crewlog agree --list")));
         };
         let revoked = ConsentEvent::Revoked { by, grant: grant.clone(), at };
@@ -145,6 +145,10 @@ pub async fn agree(session: &Session, agree: Agree) -> Result<Code, Failure> {
     let said = format!("{} without a question; to end it: {revoke}", told(&grant));
     decide(session, &store, ConsentEvent::Granted { by, grant, at }).await?;
     session.print_done(&said, &json!({ "grant": id }))
+}
+
+async fn open_grants(session: &Session) -> Result<Vec<OpenGrant>, Failure> {
+    Ok(session.trust(&[]).await?.map(|trust| trust.grants()).unwrap_or_default())
 }
 
 fn told(grant: &Grant) -> String {

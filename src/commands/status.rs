@@ -2,11 +2,11 @@
 //! last looked.
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
 
 use clap::Args;
+use crewlog_executors::private::make_folder;
 use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::lifecycle::State;
 use serde_json::json;
@@ -51,11 +51,7 @@ pub async fn status(session: &Session, Status { at, since_last }: Status) -> Res
         })?;
         // In a file: looking appends nothing. Where it cannot be written, every look is the first.
         if let Some((file, folder)) = file.as_ref().and_then(|file| Some((file, file.parent()?))) {
-            let _ = DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)
-                .and_then(|()| fs::write(file, as_of.at.0.to_string()));
+            let _ = make_folder(folder).and_then(|()| fs::write(file, as_of.at.0.to_string()));
         }
         return Ok(Code::Done);
     }

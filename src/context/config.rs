@@ -109,9 +109,8 @@ pub enum OnError {
 }
 
 impl Config {
-    /// Reads the file that is named. Else the nearest [`FILE`] from the folder upward to the root of its worktree, or of
-    /// all where there is no repository; else that of the main worktree: what it starts needs the agreement of a person. And
-    /// the file of the user.
+    /// Reads the file that is named. If none is, reads the nearest [`FILE`] from the folder up to the root of its worktree
+    /// (without a repository, of the file system), else that of the main worktree, and the user's own file below it.
     pub fn find(explicit: Option<&Path>, folder: &Path) -> Result<Self, Failure> {
         if let Some(file) = explicit {
             return Self::read(file.to_owned());
@@ -137,7 +136,7 @@ impl Config {
         Self::read(file)
     }
 
-    /// The same; its programs and its model need the agreement of a person of this machine, for all worktrees.
+    /// This configuration, whose programs and model need the agreement of a person of this machine, for all worktrees.
     fn needing_consent(mut self, folder: &Path) -> Self {
         let project = Repository::around(folder).map(|repository| repository.common_dir);
         let project = project.or_else(|| self.file.as_ref()?.parent().map(Path::to_owned)).unwrap_or_default();

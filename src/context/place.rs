@@ -4,9 +4,8 @@
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
 //! several machines; otherwise a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, io};
@@ -14,6 +13,7 @@ use std::{fs, io};
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::owner::{distrusted, is_there};
+use crewlog_executors::private::make_folder;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -250,7 +250,7 @@ impl Place {
     pub fn prepare(&self, folder: &Path) -> io::Result<()> {
         self.repository.as_ref().map_or(Ok(()), Repository::check)?;
         // Only for the user: what commands print is in the log.
-        DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        make_folder(folder)?;
         let Some(repository) = &self.repository else { return Ok(()) };
         let nested = folder.join(".git");
         fs::create_dir_all(nested.join("objects"))?;

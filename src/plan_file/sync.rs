@@ -196,7 +196,7 @@ impl<'a> Kept<'a> {
         }
         let changed = changes.defined.iter().map(|task| &task.id).chain(&changes.left_out).chain(&changes.done);
         let is_question = |id: &TaskId| state.task(*id).is_some_and(|task| task.plan.kind == NodeKind::Clarification);
-        // Nobody knows who has changed a file that is kept in step.
+        // While a run follows its file, the file does not tell who changed it.
         if changed.into_iter().any(is_question) && !(asks && self.session.is_person().await?) {
             let sync = self.session.command_on("plan sync", &self.plan);
             self.refuse(line, &format!("the file changes or settles a question, which only a person does: {sync}"));

@@ -33,8 +33,8 @@ pub fn wanted(session: &Session, typed: Option<bool>) -> Result<Option<ModelConf
     Ok(config.model.clone().filter(|model| model.plan || typed.is_some()))
 }
 
-/// The model that has to plan, if there is one. A person is asked about one that nobody on this machine has agreed to; it gets
-/// texts and a key, so no other yes counts.
+/// The model that has to plan, if there is one. If nobody on this machine has agreed to it, a person is asked: it gets texts and a
+/// key, so the yes of an agent does not count.
 pub async fn allowed(session: &Session, typed: Option<bool>) -> Result<Option<ModelConfig>, Failure> {
     let model = wanted(session, typed)?;
     let new = model.as_ref().filter(|model| !model.may_be_asked());

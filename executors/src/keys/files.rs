@@ -1,9 +1,9 @@
 //! The folder of session keys: one file for each, wrapped under the operator's key. Keys are never in the log, so that
 //! they can be destroyed for good. Writes are atomic.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::cipher;
 use super::error::KeyError;
+use crate::private::make_folder;
 
 /// The version of a key file's form.
 const FORM: u32 = 1;
@@ -121,7 +122,7 @@ impl Files {
     /// Stores a new key, unless one with this name exists.
     pub(super) fn add(&self, name: &str, file: &KeyFile) -> Result<(), KeyError> {
         let Some(path) = self.path(name) else { return Ok(()) };
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
+        let made = make_folder(&self.folder);
         made.map_err(fault("made", &self.folder))?;
         // Temporary files are removed under the lock.
         let _lock = self.lock()?;

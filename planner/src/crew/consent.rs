@@ -135,7 +135,8 @@ impl Cover {
     }
 }
 
-fn is_plain(word: &str) -> bool {
+/// True for a word that a shell takes as it is, whatever stands around it.
+pub fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c))
 }
 

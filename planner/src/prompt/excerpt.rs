@@ -38,7 +38,7 @@ pub enum Content {
 pub fn quoted(text: &str, chars_max: usize, content: Content) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     // A fence of any length could take the whole budget.
-    let (text, longest) = if longest > 8 { (text.replace('`', "'"), 0) } else { (text.to_owned(), longest) };
+    let (text, longest) = if longest > 8 { (text.replace('`', "'").into(), 0) } else { (Cow::Borrowed(text), longest) };
     let fence = "`".repeat(longest.max(2) + 1);
     let text = excerpt(&text, chars_max.saturating_sub(2 * fence.len() + 2), content);
     format!("{fence}\n{text}\n{fence}")

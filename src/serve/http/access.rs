@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use axum::http::header::{AUTHORIZATION, COOKIE};
 use axum::http::{HeaderMap, StatusCode};
 use crewlog_executors::caller::{By, account};
 use crewlog_executors::entry;
-use crewlog_executors::private::{PRIVATE, write_whole};
+use crewlog_executors::private::{PRIVATE, make_folder, write_whole};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -199,7 +199,7 @@ pub fn change(file: &Path, change: impl FnOnce(&mut Vec<Token>) -> Result<(), Fa
     let cannot = |error: std::io::Error| Failure::user(format!("{} cannot be locked: {error}", file.display()));
     if let Some(folder) = file.parent() {
         // For a log on a server nothing else may have made it.
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(cannot)?;
+        make_folder(folder).map_err(cannot)?;
     }
     let lock = PathBuf::from(format!("{}.lock", file.display()));
     let lock = fs::File::options().create(true).append(true).mode(0o600).open(lock).map_err(cannot)?;
