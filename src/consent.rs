@@ -7,9 +7,11 @@ use crewlog_executors::caller::{account, request};
 use crewlog_executors::consent::{self, Consent, Told};
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::roster::Roster;
-use crewlog_mq::{EventStore, Timestamp};
-use crewlog_planner::crew::consent::{ConsentEvent, Means};
+use crewlog_mq::{EventStore, Handler, Timestamp};
+use crewlog_planner::crew::consent::{ConsentEvent, Means, changed};
+use crewlog_planner::event::Command;
 use crewlog_planner::plan::{Mark, TaskPlan};
+use crewlog_planner::planner::Planner;
 use crewlog_planner::state::PlannerState;
 
 use crate::context::Session;
@@ -68,10 +70,11 @@ pub async fn consent(
     }
     let mut given = Consent {
         how: None,
+        shown: tasks.iter().map(|task| task.id).collect(),
         digests: runs.iter().map(|run| run.told.digest(folder)).collect(),
         remembered: runs.iter().map(|run| run.remembered.clone()).collect(),
     };
-    let programs = programs(roster, tasks);
+    let programs = roster.programs(tasks);
     let n_new = runs.iter().filter(|run| run.agreed.is_none()).count();
     if n_new == 0 && programs.iter().all(|agent| agent.may_start()) {
         let last = runs.iter().filter_map(|run| run.agreed).max().unwrap_or_default();
@@ -96,19 +99,9 @@ pub async fn consent(
     Ok(given)
 }
 
-/// The programs that carry tasks out. A sub-plan may use any that is new.
-fn programs<'r>(roster: &'r Roster, tasks: &[TaskPlan]) -> Vec<&'r Agent> {
-    let has_sub_plan = tasks.iter().any(|task| task.sub_plan.is_some());
-    let is_used = |agent: &&Agent| {
-        let takes = |task| roster.agent_for(task).is_some_and(|taker| taker.name == agent.name);
-        has_sub_plan && !agent.may_start() || tasks.iter().any(takes)
-    };
-    roster.agents.iter().filter(is_used).collect()
-}
-
 /// Asks about the new programs among those that carry tasks out.
 pub async fn allow_programs(session: &Session, roster: &Roster, tasks: &[TaskPlan]) -> Result<(), Failure> {
-    let new: Vec<_> = programs(roster, tasks).into_iter().filter(|agent| !agent.may_start()).collect();
+    let new: Vec<_> = roster.programs(tasks).into_iter().filter(|agent| !agent.may_start()).collect();
     if new.is_empty() {
         return Ok(());
     }
@@ -180,21 +173,39 @@ fn show(
     programs.iter().for_each(|agent| line(&agent.name, &starts(agent)));
 }
 
-/// Records a decision about tasks whose numbers were not known before. A task that an agent has ordered waits for a person.
+/// Records a decision about tasks of a plan whose numbers were not known before: from one on they are new. A task that an agent
+/// has ordered waits for a person.
 pub async fn keep(
     session: &Session,
     store: &EventStore,
-    plan: &str,
-    state: &PlannerState,
+    (plan, tags): (&str, &[String]),
+    (state, first_new): (&PlannerState, u64),
     agreed: Consent,
 ) -> Result<(), Failure> {
     let is_of_agent = agreed.how.is_none();
-    let tasks = agreed.record(store, &session.tags_of_project()?, plan, of_plan(state), &request()).await?;
+    let tasks = agreed.record(store, tags, plan, of_plan(state), first_new, &request()).await?;
     if is_of_agent && !tasks.is_empty() {
         let agree = session.command_on("agree", plan);
         session.suggest(&format!("it runs once a person agrees: {agree}"));
     }
     Ok(())
+}
+
+/// Ends the agreements to the tasks that an order changes which no person gives. Returns what to say about it.
+pub async fn withdraw(
+    session: &Session,
+    (plan, tags): (&str, &[String]),
+    planner: &Planner,
+    command: &Command,
+) -> Result<Option<String>, Failure> {
+    let mut after = planner.clone();
+    // A refusal is reported by the order itself.
+    let (Ok(_), Some(trust)) = (after.process(command.clone()), session.trust(&[]).await?) else { return Ok(None) };
+    let ended = trust.withdraw(tags, plan, changed(planner.state(), after.state()), &request()).await?;
+    let names = ended.into_iter().map(|task| after.state().name(task)).collect::<Vec<_>>();
+    let agree = session.command_on("agree", plan);
+    let says = || format!("the agreement to {} ends with this change; to agree again: {agree}", names.join(", "));
+    Ok((!names.is_empty()).then(says))
 }
 
 /// The tasks of a plan, and their folder.

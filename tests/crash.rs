@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crewlog_executors::reacting;
+use crewlog_executors::crew::reacting;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::statistics::Statistics;

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use crewlog_executors::reacting::Reacting;
+use crewlog_executors::crew::reacting::Reacting;
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 

@@ -124,6 +124,8 @@ pub struct OpenGrant {
 pub struct Consent {
     /// The means; unset if an agent gave the order, which binds its own process alone.
     pub how: Option<Means>,
+    /// The tasks that were shown, by their numbers if they had one.
+    pub shown: BTreeSet<TaskId>,
     /// The digests, each with the folder of the plan.
     pub digests: BTreeSet<String>,
     /// Those that count again in later plans.
@@ -131,8 +133,8 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Records the decision for the tasks of a plan, with their folder, and returns what may run. A task that has changed since
-    /// it was shown waits. Where the numbers of tasks are known, this comes before the plan: a run that is killed between the two
+    /// Records the decision for tasks of a plan, with their folder, and returns what may run: those that were shown, and those
+    /// from a number on, which are new. A task that has changed since it was shown waits. Where the numbers of tasks are known, this comes before the plan: a run that is killed between the two
     /// leaves none that waits.
     ///
     /// # Errors
@@ -143,9 +145,11 @@ impl Consent {
         tags: &[String],
         plan: &str,
         (tasks, folder): (impl IntoIterator<Item = &'t TaskPlan>, Option<&str>),
+        first_new: u64,
         cause: &Cause,
     ) -> Result<Vec<Agreement>, ExecuteError<CrewError>> {
-        let needed = tasks.into_iter().flat_map(|task| inputs(plan, task, folder)).map(|input| input.agreement);
+        let tasks = tasks.into_iter().filter(|task| task.id.0 >= first_new || self.shown.contains(&task.id));
+        let needed = tasks.flat_map(|task| inputs(plan, task, folder)).map(|input| input.agreement);
         let tasks: Vec<_> = needed.filter(|needed| self.digests.contains(&needed.digest)).collect();
         if let (Some(how), false) = (self.how, tasks.is_empty()) {
             let (by, remembered, at) = (account(), self.remembered, store.now());
@@ -220,10 +224,40 @@ impl Trust {
         if recorded.stream_id == STREAM && recorded.position > known.at.max(self.0.after) {
             known.at = recorded.position;
             match recorded.decode() {
-                Ok(event) => known.consents.entry(recorded.aggregate_id.clone()).or_default().apply(&event),
+                Ok(event) => {
+                    if let ConsentEvent::Withdrawn { plan, tasks, .. } = &event {
+                        known.own.retain(|wanted| wanted.plan != *plan || !tasks.contains(&wanted.task));
+                    }
+                    known.consents.entry(recorded.aggregate_id.clone()).or_default().apply(&event);
+                }
                 Err(error) => tracing::warn!(%error, "skipped a decision that cannot be read"),
             }
         }
+    }
+
+    /// Ends the agreements to tasks that somebody other than a person is about to change; returns those that had one.
+    ///
+    /// # Errors
+    /// As of [`decide`].
+    pub async fn withdraw(
+        &self,
+        tags: &[String],
+        plan: &str,
+        tasks: BTreeSet<TaskId>,
+        cause: &Cause,
+    ) -> Result<BTreeSet<TaskId>, ExecuteError<CrewError>> {
+        let agreed = |consents: &Consents| consents.agreed(plan, &tasks).collect::<Vec<_>>();
+        let agreed: BTreeSet<_> = self.known().consents.values().flat_map(agreed).collect();
+        if !tasks.is_empty() {
+            let (by, plan, at) = (account(), plan.to_owned(), self.0.store.now());
+            decide(&self.0.store, tags, ConsentEvent::Withdrawn { by, plan, tasks, at }, cause).await?;
+        }
+        Ok(agreed)
+    }
+
+    /// How often the agreements to a task ended.
+    pub fn n_withdrawn(&self, plan: &str, task: TaskId) -> u64 {
+        self.known().consents.values().map(|consents| consents.n_withdrawn(plan, task)).sum()
     }
 
     /// Agrees to something in this process alone.

@@ -4,7 +4,7 @@
 //! act, and appends how the task ended. The [`roster`] picks the executor: the [`shell`] for a task with a command, a
 //! configured [`agent`] for one without; people do the rest. The planner's host ([`planning`]) follows these events and
 //! feeds them to the pure planner. [`history`] reads a plan's events, its ancestors' included; [`verify`] repeats its
-//! decisions, and [`divergence`] compares two that share a beginning. [`reacting`] hosts the processes that follow all
+//! decisions, and [`divergence`] compares two that share a beginning. [`crew::reacting`] hosts the processes that follow all
 //! plans. They exchange data only through the log and leave all decisions to the planner.
 
 pub mod agent;
@@ -38,7 +38,6 @@ pub mod projecting;
 pub mod prompts;
 pub mod propagation;
 mod queue;
-pub mod reacting;
 pub mod roster;
 pub mod run;
 pub mod secrets;

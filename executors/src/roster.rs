@@ -48,6 +48,27 @@ pub struct Unagreed {
     pub lacking: Vec<Agreement>,
     /// Its program with all that starts, and the agreement that it lacks on this machine.
     pub program: Option<(String, ProgramConsent)>,
+    /// How often agreements to it have ended.
+    pub n_withdrawn: u64,
+}
+
+impl Unagreed {
+    /// Names of the inputs and the program that are shown, to which a person agrees. They change with the task.
+    pub fn seen(&self) -> Vec<String> {
+        let inputs = self.lacking.iter().map(|wanted| self.name_of(wanted));
+        inputs.chain(self.program.iter().map(|(_, program)| program.digest())).collect()
+    }
+
+    /// Leaves what has these names.
+    pub fn keep(&mut self, seen: &[String]) {
+        let lacking = std::mem::take(&mut self.lacking);
+        self.lacking = lacking.into_iter().filter(|wanted| seen.contains(&self.name_of(wanted))).collect();
+        self.program.take_if(|(_, program)| !seen.contains(&program.digest()));
+    }
+
+    fn name_of(&self, wanted: &Agreement) -> String {
+        format!("{}.{}", wanted.digest, self.n_withdrawn)
+    }
 }
 
 /// An executor that takes a task.
@@ -83,6 +104,16 @@ impl Roster {
         own.is_some_and(|own| trust.basis(&own, actor.name()).is_some())
     }
 
+    /// The programs that carry tasks out. A sub-plan may use any that is new.
+    pub fn programs(&self, tasks: &[TaskPlan]) -> Vec<&Agent> {
+        let has_sub_plan = tasks.iter().any(|task| task.sub_plan.is_some());
+        let is_used = |agent: &&Agent| {
+            let takes = |task| self.agent_for(task).is_some_and(|taker| taker.name == agent.name);
+            has_sub_plan && !agent.may_start() || tasks.iter().any(takes)
+        };
+        self.agents.iter().filter(is_used).collect()
+    }
+
     /// The agent whose program would carry the task out, and lacks the agreement of a person.
     pub fn unknown_program<'a>(&'a self, task: &'a TaskPlan) -> Option<(&'a Agent, &'a ProgramConsent)> {
         let agent = self.agent_for(task).filter(|agent| !agent.may_start())?;
@@ -115,7 +146,8 @@ impl Roster {
             text.extend(starts.map(|starts| starts + "  (new in crewlog.toml)"));
             let program = program.map(|(agent, consent)| (agent.shown(true), consent.clone()));
             let (task, name) = (task.plan.id, task.plan.name());
-            Some(Unagreed { task, name, text, lacking, program })
+            let n_withdrawn = self.trust.as_ref().map_or(0, |trust| trust.n_withdrawn(plan, task));
+            Some(Unagreed { task, name, text, lacking, program, n_withdrawn })
         };
         state.tasks.iter().filter(|task| !task.status.is_end()).filter_map(of).collect()
     }

@@ -7,12 +7,14 @@ use std::time::Duration;
 use clap::Args;
 use crewlog_executors::caller::{account, request};
 use crewlog_executors::consent::{self, OpenGrant};
+use crewlog_executors::crew::worktree::repository_of;
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::{Roster, Unagreed};
 use crewlog_executors::shell::SHELL;
 use crewlog_mq::EventStore;
 use crewlog_planner::crew::consent::{ConsentEvent, Cover, Grant, Means};
+use crewlog_planner::plan::TaskId;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -20,7 +22,6 @@ use uuid::Uuid;
 
 use crate::cli::typed::{Address, Typed};
 use crate::consent::{confirm, decide, give};
-use crate::context::crew::repository_of;
 use crate::context::{Session, roster};
 use crate::run::by_model::unknown_model;
 use crate::target::find_part;
@@ -161,72 +162,96 @@ async fn agree_to_waiting(
     session: &Session,
     store: &EventStore,
     target: Option<Address>,
-    seen: Vec<String>,
+    mut seen: Vec<String>,
 ) -> Result<Code, Failure> {
     let roster = Roster { trust: session.trust(&[]).await?, ..roster::roster(session, Duration::MAX, &[])? };
+    let how = if session.yes || !seen.is_empty() { Means::Yes } else { Means::Answer };
     let model = session.config()?.model.as_ref().filter(|model| target.is_none() && !model.may_be_asked());
     let mut model = model.and_then(|model| Some((unknown_model(model), model.consent.clone()?)));
     model.take_if(|_| !seen.is_empty());
-    let mut waiting = Vec::new();
     let (plans, only) = match &target {
         Some(target) => {
             let (target, task) = find_part(session, target, Choice::Changed).await?;
-            (vec![target.plan.clone()], task)
+            (vec![target.plan], task)
         }
         None => (list_plans(store, None).await?.open().map(|plan| plan.id.clone()).collect(), None),
     };
-    for plan in plans {
-        let found = unagreed(store, &roster, &plan).await?.into_iter();
-        waiting.extend(
-            found.filter(|found| only.is_none_or(|only| only == found.task)).map(|found| (plan.clone(), found)),
-        );
+    if seen.is_empty() {
+        let waiting = waiting(store, &roster, &plans, only).await?;
+        if waiting.is_empty() && model.is_none() {
+            session.print_done("no task waits for your agreement", &json!({ "agreed": [] }))?;
+            return Ok(Code::Nothing);
+        }
+        ask(session, store, &waiting, model.as_ref().map(|(shown, _)| shown)).await?;
+        seen = waiting.iter().flat_map(|(_, found)| found.seen()).collect();
     }
-    if !seen.is_empty() {
-        let seen: BTreeSet<_> = seen.iter().collect();
-        for (_, found) in &mut waiting {
-            found.lacking.retain(|wanted| seen.contains(&wanted.digest));
-            found.program.take_if(|(_, program)| !seen.contains(&program.digest()));
-        }
-        waiting.retain(|(_, found)| !found.lacking.is_empty() || found.program.is_some());
-        if waiting.is_empty() {
-            let changed = "what was shown has changed, or was agreed to already";
-            return Err(Failure::new(Code::Conflict, changed).hint("look at it again"));
-        }
-    } else if !waiting.is_empty() || model.is_some() {
-        model.iter().for_each(|(shown, _)| session.say(shown));
-        for (plan, Unagreed { name, text, program, .. }) in &waiting {
-            session.say(&format!("  {plan}/{name}  {}", visible(text).replace('\n', "\n    ")));
-            program.iter().for_each(|(starts, _)| session.say(&format!("    in full: {}", visible(starts))));
-        }
-        let question = match waiting.len() {
-            0 => "Ask it?".to_owned(),
-            n_tasks => format!("Let {} run?", count(n_tasks, "task")),
-        };
-        if let Err(failure) = confirm(session, &question, "nothing was agreed to") {
-            if failure.why == Why::Declined {
-                let lacking = waiting.into_iter().flat_map(|(_, found)| found.lacking);
-                let forgotten = lacking.map(|wanted| wanted.digest).collect();
-                decide(session, store, ConsentEvent::Declined { by: account(), forgotten, at: store.now() }).await?;
-            }
-            return Err(failure);
-        }
+    // A task that has changed since it was shown waits on.
+    let mut waiting = waiting(store, &roster, &plans, only).await?;
+    waiting.iter_mut().for_each(|(_, found)| found.keep(&seen));
+    waiting.retain(|(_, found)| !found.lacking.is_empty() || found.program.is_some());
+    if waiting.is_empty() && model.is_none() {
+        let changed = "what was shown has changed, or was agreed to already";
+        return Err(Failure::new(Code::Conflict, changed).hint("look at it again"));
     }
     let mut names: Vec<_> = waiting.iter().map(|(plan, found)| format!("{plan}/{}", found.name)).collect();
     names.extend(model.iter().map(|_| "the model of crewlog.toml".to_owned()));
     let mut programs: Vec<_> = waiting.iter().filter_map(|(_, found)| Some(found.program.clone()?.1)).collect();
     programs.extend(model.map(|(_, program)| program));
-    let tasks: Vec<_> = waiting.into_iter().flat_map(|(_, found)| found.lacking).collect();
-    if names.is_empty() {
-        session.print_done("no task waits for your agreement", &json!({ "agreed": names }))?;
-        return Ok(Code::Nothing);
-    }
-    let how = if session.yes || !seen.is_empty() { Means::Yes } else { Means::Answer };
-    // Workers that wait for a program look again at each decision, which comes after the agreement to it.
-    let remembered = programs.iter().map(ProgramConsent::digest).collect();
-    let (by, at) = (account(), store.now());
     programs.iter().try_for_each(give)?;
-    decide(session, store, ConsentEvent::Agreed { by, how, grant: None, tasks, remembered, at }).await?;
+    // Workers that wait for a program look again at each decision, which comes after the agreement to it.
+    let remembered: BTreeSet<_> = programs.iter().map(ProgramConsent::digest).collect();
+    // A plan may be of another project.
+    for plan in waiting.iter().map(|(plan, _)| plan).collect::<BTreeSet<_>>() {
+        let of_plan = waiting.iter().filter(|(of, _)| of == plan).flat_map(|(_, found)| found.lacking.iter().cloned());
+        let (tasks, remembered, by) = (of_plan.collect(), remembered.clone(), account());
+        let agreed = ConsentEvent::Agreed { by, how, grant: None, tasks, remembered, at: store.now() };
+        consent::decide(store, &queries::tags_of(store, plan).await?, agreed, &request()).await?;
+    }
     session.print_done(&format!("agreed to {}", names.join(", ")), &json!({ "agreed": names }))
+}
+
+/// Shows what waits, and asks about it; a no is recorded.
+async fn ask(
+    session: &Session,
+    store: &EventStore,
+    waiting: &[(String, Unagreed)],
+    model: Option<&String>,
+) -> Result<(), Failure> {
+    model.into_iter().for_each(|shown| session.say(shown));
+    for (plan, Unagreed { name, text, program, .. }) in waiting {
+        session.say(&format!("  {plan}/{name}  {}", visible(text).replace('\n', "\n    ")));
+        program.iter().for_each(|(starts, _)| session.say(&format!("    in full: {}", visible(starts))));
+    }
+    let question = match waiting.len() {
+        0 => "Ask it?".to_owned(),
+        n_tasks => format!("Let {} run?", count(n_tasks, "task")),
+    };
+    let answer = confirm(session, &question, "nothing was agreed to");
+    if answer.as_ref().is_err_and(|failure| failure.why == Why::Declined) {
+        let lacking = waiting.iter().flat_map(|(_, found)| &found.lacking);
+        let forgotten = lacking.map(|wanted| wanted.digest.clone()).collect();
+        decide(session, store, ConsentEvent::Declined { by: account(), forgotten, at: store.now() }).await?;
+    }
+    answer
+}
+
+/// The tasks of plans that nobody has agreed to.
+async fn waiting(
+    store: &EventStore,
+    roster: &Roster,
+    plans: &[String],
+    only: Option<TaskId>,
+) -> Result<Vec<(String, Unagreed)>, Failure> {
+    if let Some(trust) = &roster.trust {
+        trust.catch_up().await?;
+    }
+    let mut waiting = Vec::new();
+    for plan in plans {
+        let found = unagreed(store, roster, plan).await?.into_iter();
+        let found = found.filter(|found| only.is_none_or(|only| only == found.task));
+        waiting.extend(found.map(|found| (plan.clone(), found)));
+    }
+    Ok(waiting)
 }
 
 /// The tasks of a plan that nobody has agreed to.

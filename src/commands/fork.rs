@@ -1,12 +1,15 @@
 //! `fork`: makes a plan that continues from a point of another. A fork appends events of its own and changes none.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 use crewlog_executors::caller::request;
 use crewlog_executors::history::{ForkPoint, History};
 use crewlog_executors::plans;
+use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Handler, Position, Query, Range};
+use crewlog_planner::crew::consent::Means;
 use crewlog_planner::event::{self, Command, Event, TaskStatus};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::state::PlannerState;
@@ -55,7 +58,7 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
     if planner.sequence() > 0 {
         return Err(Failure::new(Code::Conflict, format!("the id {plan} is taken: try again")));
     }
-    consent_to_fork(session, &store, &plan, planner.handler().state()).await?;
+    consent_to_fork(session, &store, (parent, &plan), planner.handler().state()).await?;
     // It is paused by the append that makes it: no task starts before a person resumes it.
     let (reason, amendments) = (fork.reason.clone(), Vec::new());
     order(&mut planner, Command::Fork { parent: parent.clone(), at: *at, reason, pauses: true, amendments }).await?;
@@ -80,15 +83,22 @@ pub async fn fork(session: &Session, fork: Fork) -> Result<Code, Failure> {
 async fn consent_to_fork(
     session: &Session,
     store: &EventStore,
-    plan: &str,
+    (parent, plan): (&str, &str),
     state: &PlannerState,
 ) -> Result<(), Failure> {
     let roster = roster::roster(session, Duration::MAX, &[])?;
     let open = state.tasks.iter().filter(|task| !task.status.is_end()).map(|task| task.plan.clone());
     let config = (state.config.system_prompt.as_str(), state.config.folder.as_deref());
     match consent(session, &open.collect::<Vec<_>>(), &roster, config).await {
-        Ok(agreed) => {
-            agreed.record(store, &session.tags_of_project()?, plan, of_plan(state), &request()).await?;
+        Ok(mut agreed) => {
+            if agreed.how == Some(Means::Order) {
+                // Nothing was shown: what waits in its plan waits here, too.
+                let roster = Roster { trust: session.trust(&[]).await?, ..roster };
+                let waiting =
+                    roster.unagreed(parent, state).into_iter().map(|waits| waits.task).collect::<BTreeSet<_>>();
+                agreed.shown.retain(|task| !waiting.contains(task));
+            }
+            agreed.record(store, &session.tags_of_project()?, plan, of_plan(state), u64::MAX, &request()).await?;
             Ok(())
         }
         // The fork is there, and its tasks wait.

@@ -162,7 +162,7 @@ pub async fn start(
     let (store, _) = session.place.open_or_make().await?;
     let signals = Signals::new()?;
     let of_plan = (&tasks, folder.as_deref());
-    let tasks = agreed.record(&store, &session.tags_of_project()?, &id, of_plan, &request()).await?;
+    let tasks = agreed.record(&store, &session.tags_of_project()?, &id, of_plan, 0, &request()).await?;
     let plan = make_plan(session, &store, id, begin).await?;
     roster.trust = session.trust(&[]).await?;
     roster.trust.iter().for_each(|trust| trust.agree_here(tasks.iter().cloned()));

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use crewlog_executors::private::make_folder;
+use crewlog_executors::private::state_folder;
 use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::lifecycle::State;
 use serde_json::json;
@@ -15,7 +16,6 @@ use super::inbox::ITEM;
 use super::ls::print_plan;
 use crate::cli::typed::AtPosition;
 use crate::context::Session;
-use crate::context::place::state_folder;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{clock, count, sha256};
 use crate::views::facts;

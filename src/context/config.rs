@@ -14,6 +14,7 @@ use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
 use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
 use crewlog_executors::owner::distrusted;
+use crewlog_executors::private::{state_folder, user_folder};
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::secrets::Secrets;
 use crewlog_executors::subplans::SUB_PLANS;
@@ -29,7 +30,6 @@ use values::{Fault, checked};
 use crate::cli::settings;
 use crate::cli::settings::Change;
 use crate::cli::typed::Typed;
-use crate::context::place::{state_folder, user_folder};
 use crate::ui::failure::Failure;
 
 pub use model::ModelConfig;

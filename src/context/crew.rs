@@ -1,12 +1,11 @@
 //! Opens the crew of a project for a process.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::caller::account;
 use crewlog_executors::consent::{self, Trust};
-use crewlog_executors::crew::worktree::Repository;
+use crewlog_executors::crew::worktree::repository_of;
 use crewlog_executors::crew::{Crew, Refusal, process};
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Position};
@@ -66,11 +65,6 @@ impl Session {
         trust.catch_up().await?;
         Ok(Some(trust))
     }
-}
-
-/// The repository of a folder by git's folder, the same in all its worktrees; without one the folder.
-pub fn repository_of(folder: &Path) -> PathBuf {
-    Repository::around(folder).map_or_else(|| folder.to_owned(), |repository| repository.common_dir)
 }
 
 /// True if a process above this one is the program of an agent, present or not.

@@ -4,16 +4,15 @@
 //! shared by all worktrees, then upward from the working directory. The project: `project` in `crewlog.toml`, for clones on
 //! several machines; otherwise a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::File;
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
+use crewlog_executors::crew::project::prepare;
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::owner::{distrusted, is_there};
-use crewlog_executors::private::make_folder;
+use crewlog_executors::private::state_folder;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -237,7 +236,7 @@ impl Place {
             return Ok((store, false));
         }
         if let Some(folder) = &self.folder {
-            self.prepare(folder).map_err(|error| {
+            prepare(self.repository.as_ref(), folder).map_err(|error| {
                 Failure::user(format!("{} cannot be made: {error}", folder.display()))
                     .hint("name a place for the log with --store PATH")
             })?;
@@ -245,40 +244,4 @@ impl Place {
         self.open_once(true).await?;
         Ok((self.open().await?, true))
     }
-
-    /// Makes the folder and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
-    pub fn prepare(&self, folder: &Path) -> io::Result<()> {
-        self.repository.as_ref().map_or(Ok(()), Repository::check)?;
-        // Only for the user: what commands print is in the log.
-        make_folder(folder)?;
-        let Some(repository) = &self.repository else { return Ok(()) };
-        let nested = folder.join(".git");
-        fs::create_dir_all(nested.join("objects"))?;
-        fs::create_dir_all(nested.join("refs"))?;
-        if !nested.join("HEAD").exists() {
-            fs::write(nested.join("HEAD"), "ref: refs/heads/none\n")?;
-        }
-        let rule = format!("/{FOLDER}/");
-        let exclude = repository.common_dir.join("info").join("exclude");
-        let rules = fs::read_to_string(&exclude).unwrap_or_default();
-        if rules.lines().any(|line| line.trim() == rule) {
-            return Ok(());
-        }
-        fs::create_dir_all(repository.common_dir.join("info"))?;
-        let mut file = File::options().create(true).append(true).open(&exclude)?;
-        let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
-        writeln!(file, "{line_end}{rule}")
-    }
-}
-
-/// The user's state folder, for the files of logs on servers and of people; `None` without a home.
-pub fn state_folder() -> Option<PathBuf> {
-    user_folder("XDG_STATE_HOME", ".local/state")
-}
-
-/// The folder of crewlog in one of the user's folders, which a variable names, else its place in the home.
-pub fn user_folder(variable: &str, in_home: &str) -> Option<PathBuf> {
-    let named = std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute());
-    let home = || std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(in_home));
-    named.or_else(home).map(|folder| folder.join("crewlog"))
 }

@@ -14,10 +14,11 @@ use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::caller::account;
+use crewlog_executors::crew::reacting;
 use crewlog_executors::exports::Exported;
+use crewlog_executors::planning;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::{planning, reacting};
 use crewlog_mq::{Clock, Error, EventStore, LogIdentity, Position, Recorded, SystemClock, Timestamp};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::consent::{ConsentEvent, Means};

@@ -3,17 +3,14 @@
 //! A cell of the log keeps what the boxes showed last, to tell a box that a person set from one that crewlog wrote.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::File;
-use std::io::Write;
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::fs::fchown;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use std::{fs, io};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::consent::Consent;
 use crewlog_executors::matching::{Changes, Comparison, FileText, told_of};
+use crewlog_executors::private::replace_known;
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
@@ -27,7 +24,7 @@ use crewlog_planner::view::PlanView;
 use serde_json::json;
 use tokio::time::Instant;
 
-use crate::consent::{consent, keep};
+use crate::consent::{consent, keep, withdraw};
 use crate::context::{Session, roster};
 use crate::target::{self, order};
 use crate::ui::failure::{Code, Failure};
@@ -182,7 +179,7 @@ impl<'a> Kept<'a> {
         new.for_each(|warning| self.warn(warning.line, &warning.message));
         let is_changed = changes.source.is_some() || !changes.left_out.is_empty() || !changes.done.is_empty();
         if is_changed && self.is_taken(state, &changes, asks).await? {
-            return self.amend(state, changes).await;
+            return self.amend(state, changes, asks).await;
         }
         self.write(now, changes).await
     }
@@ -220,7 +217,7 @@ impl<'a> Kept<'a> {
     }
 
     /// Changes the plan in one amendment, and reports the tasks that a person has ticked while they ran.
-    async fn amend(&mut self, state: &PlannerState, changes: Changes) -> Result<bool, Failure> {
+    async fn amend(&mut self, state: &PlannerState, changes: Changes, asks: bool) -> Result<bool, Failure> {
         let Changes { defined, left_out, done, source, line, .. } = changes;
         let (edited, added): (Vec<_>, Vec<_>) =
             defined.iter().filter(|task| !task.spans.is_empty()).partition(|task| state.task(task.id).is_some());
@@ -237,11 +234,19 @@ impl<'a> Kept<'a> {
         let head = self.store.head().await?;
         if !amendments.is_empty() {
             let mut planner = plans::planner_of(&self.store, &self.plan, self.tags.clone()).await?;
-            match order(&mut planner, Command::Amend { amendments, reason: "its file was changed".to_owned() }).await {
+            let command = Command::Amend { amendments, reason: "its file was changed".to_owned() };
+            if !(asks && self.session.is_person().await?) {
+                planner.catch_up().await?;
+                let of = (&*self.plan, &*self.tags);
+                let ended = withdraw(self.session, of, planner.handler(), &command).await?;
+                ended.iter().for_each(|says| self.warn(line.unwrap_or(1), says));
+            }
+            match order(&mut planner, command).await {
                 Ok(executed) => {
                     self.seen = if executed.events.is_empty() { self.seen } else { head };
-                    let (agreed, state) = (std::mem::take(&mut self.agreed), planner.handler().state());
-                    keep(self.session, &self.store, &self.plan, state, agreed).await?;
+                    let (agreed, first_new) = (std::mem::take(&mut self.agreed), state.next_id());
+                    let of = (&*self.plan, &*self.tags);
+                    keep(self.session, &self.store, of, (planner.handler().state(), first_new), agreed).await?;
                 }
                 // A task has begun meanwhile.
                 Err(ExecuteError::Refused(PlannerError::TaskUnderWay(..) | PlannerError::TaskEnded(..))) => {
@@ -287,7 +292,7 @@ impl<'a> Kept<'a> {
         let written = write_states(&now.text, &now.plan, &states, &moment);
         if written.text != now.text {
             let cannot = |error| Failure::user(format!("{} cannot be written: {error}", self.path.display()));
-            if !replace(&self.path, &now.text, &written.text).map_err(cannot)? {
+            if !replace_known(&self.path, &now.text, &written.text).map_err(cannot)? {
                 return Ok(false);
             }
             let places = now.plan.marks.iter().map(|mark| mark.span).collect::<BTreeSet<_>>();
@@ -350,27 +355,4 @@ impl<'a> Kept<'a> {
 
 fn stamp_of(path: &Path) -> Option<(SystemTime, u64)> {
     fs::metadata(path).and_then(|known| Ok((known.modified()?, known.len()))).ok()
-}
-
-/// Replaces a file atomically unless it has changed; its mode and a symbolic link to it stay. The lock on the old file
-/// orders its writers; a file that a killed one left over is written again.
-fn replace(path: &Path, known: &str, text: &str) -> io::Result<bool> {
-    let path = fs::canonicalize(path)?;
-    let (old, folder) = (File::open(&path)?, path.parent().unwrap_or(&path));
-    old.lock()?;
-    let owner = old.metadata()?;
-    if owner.ino() != fs::metadata(&path)?.ino() {
-        return Ok(false);
-    }
-    let beside = folder.join(format!(".{}.crewlog", path.file_name().unwrap_or_default().to_string_lossy()));
-    let _ = fs::remove_file(&beside);
-    let mut new = File::create_new(&beside)?;
-    // Only an administrator may give it to somebody else.
-    let _ = fchown(&new, Some(owner.uid()), Some(owner.gid()));
-    let written = new.set_permissions(owner.permissions()).and_then(|()| new.write_all(text.as_bytes()));
-    let written = written.and_then(|()| new.sync_all()).and_then(|()| fs::read(&path));
-    let is_known = written.as_ref().is_ok_and(|now| now == known.as_bytes());
-    if is_known { fs::rename(&beside, &path) } else { fs::remove_file(&beside) }?;
-    File::open(folder)?.sync_all()?;
-    written.map(|_| is_known)
 }

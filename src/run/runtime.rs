@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use crewlog_executors::crew::reacting;
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
 use crewlog_executors::summaries::Summarizer;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
-use crewlog_executors::{planning, reacting, summaries};
+use crewlog_executors::{planning, summaries};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;

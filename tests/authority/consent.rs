@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::cli::scene::{Ran, Running, Scene};
+use crate::cli::scene::{Gate, Ran, Running, Scene, named_pipe};
 use crate::views::api::{Api, answered, token};
 
 fn by_agent(scene: &Scene, words: &[&str]) -> Ran {
@@ -19,7 +19,9 @@ fn waiting(scene: &Scene) -> Vec<(String, String)> {
     let items = scene.run(&["inbox", "-o", "json"]).json()["items"].take();
     let items = items.as_array().unwrap().iter().filter(|item| item["kind"] == "consent");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
-    items.map(|item| (text(&item["id"]), text(&item["text"]))).collect()
+    let mut waiting: Vec<_> = items.map(|item| (text(&item["id"]), text(&item["text"]))).collect();
+    waiting.sort();
+    waiting
 }
 
 fn agreements(scene: &Scene) -> usize {
@@ -108,6 +110,126 @@ fn an_amendment_ends_the_consent_to_its_task_and_to_no_other() {
     scene.run(&["answer", &format!("{plan}/q1"), "red"]).expect(0);
     scene.run(&["resume", &plan]).expect(5).says(&["task 3 runs once you agree: echo evil >> out"]);
     assert_eq!(scene.read("out"), "a\n");
+}
+
+const POEM: &str = "1. Write a poem\n2. Run `echo a >> out` (after 1)\n3. Run `echo b >> out` (after 2)\n";
+const LISTED: &str = "1. Write a poem\n2. Run `echo a >> out`\n3. Run `echo b >> out`\n";
+const SIGNED: &str =
+    "1. Write a poem\n2. Sign it (after 1)\n3. Run `echo a >> out` (after 2)\n4. Run `echo b >> out` (after 3)\n";
+
+/// After a person has agreed to a plan, an agent gives these orders or writes these texts into its file; then these tasks wait.
+const AMENDED: [(&str, &[&str], &[&str]); 15] = [
+    (POEM, &["task|edit|P/3|command=echo evil|--yes", "task|edit|P/3|command=echo b >> out|--yes"], &["P/3"]),
+    (POEM, &["task|edit|P/3|timeout=1h"], &["P/3"]),
+    (POEM, &["task|move|P/3"], &["P/3"]),
+    (POEM, &["task|move|P/3|--after|1"], &["P/3"]),
+    (POEM, &["task|move|P/3|--after|1,2"], &[]),
+    (LISTED, &["task|move|P/3|--after|2,1"], &[]),
+    (POEM, &["task|edit|P/3|priority=P0|label=last"], &[]),
+    (POEM, &["task|skip|P/2"], &[]),
+    (POEM, &["task|skip|P/3", "task|skip|P/2", "retry|P/3"], &[]),
+    (POEM, &["file|(after 2)|(after 1)", "plan|sync|P|--yes"], &["P/3"]),
+    (POEM, &["file|echo b >> out|echo evil", "plan|sync|P|--yes", "file||", "plan|sync|P|--yes"], &["P/3"]),
+    (LISTED, &["file|3. Run|3. Look\n4. Run", "plan|sync|P|--yes"], &[]),
+    (SIGNED, &["file|(after 3)|(after 1)", "plan|sync|P|--yes"], &["P/4"]),
+    (
+        SIGNED,
+        &[
+            "file|3. Run `echo a >> out` (after 2)\n4. Run `echo b >> out` (after 3)|4. Run `echo b >> out` (after 1)",
+            "plan|sync|P|--yes",
+        ],
+        &["P/4"],
+    ),
+    (SIGNED, &["cancel|P/4", "task|skip|P/3", "retry|P/4"], &[]),
+];
+
+/// Runs a plan until it waits for its first step, and does this.
+fn amended(scene: &Scene, text: &str, orders: &[&str]) -> String {
+    scene.write("plan.md", text);
+    let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
+    for order in orders {
+        let order = order.replace("P/", &format!("{plan}/")).replace("|P|", &format!("|{plan}|"));
+        match order.split('|').collect::<Vec<_>>().as_slice() {
+            ["file", "", ""] => scene.write("plan.md", text),
+            ["file", from, to] => scene.write("plan.md", text.replace(from, to)),
+            words => {
+                let did = by_agent(scene, words).expect(0);
+                assert!(!did.stdout.contains("by a person"), "{}", did.stdout);
+            }
+        }
+    }
+    plan
+}
+
+#[test]
+fn what_an_agent_amends_waits_even_if_it_runs_the_command_that_was_agreed_to() {
+    for (text, orders, expected) in AMENDED {
+        let scene = Scene::with_repository();
+        let plan = amended(&scene, text, orders);
+        works(&scene);
+        assert_eq!(scene.read_if_any("out"), None, "{orders:?}");
+        let signed = ["1", "2"].iter().filter(|step| **step == "1" || text == SIGNED);
+        for step in signed {
+            scene.run(&["task", "done", &format!("{plan}/{step}")]).expect(0);
+        }
+        works(&scene);
+        let expected: Vec<_> = expected.iter().map(|id| id.replace("P/", &format!("{plan}/"))).collect();
+        let waits: Vec<_> = waiting(&scene).into_iter().map(|(id, _)| id).collect();
+        assert_eq!(waits, expected, "{orders:?}");
+        let _ = scene.run(&["agree", &plan, "--yes"]);
+        works(&scene);
+        let _ = scene.run(&["task", "done", &format!("{plan}/3")]);
+        works(&scene);
+        assert!(scene.read("out").contains('b'), "{orders:?}");
+    }
+}
+
+#[test]
+fn what_an_agent_amends_while_the_plan_runs_waits_too() {
+    for order in ["task move P/3", "task edit P/3 timeout=1h"] {
+        let scene = Scene::with_repository();
+        let (mut started, go) = (Gate::new(&scene, "started"), named_pipe(&scene, "go"));
+        let first = Gate::pass("started");
+        scene.write("plan.md", format!("1. Run `{first}; cat go`\n2. Run `echo a >> out`\n3. Run `echo b >> out`\n"));
+        let mut running = scene.start(&["run", "plan.md", "--yes"]);
+        let plan = running.stdout.line();
+        started.wait();
+        let order = order.replace("P/", &format!("{plan}/"));
+        by_agent(&scene, &order.split(' ').collect::<Vec<_>>()).expect(0).says(&["the agreement to 3 ends"]);
+        std::fs::write(go, "").unwrap();
+        running.finish().expect(5);
+        assert_eq!(scene.read("out"), "a\n", "{order}");
+        scene.run(&["agree", &plan, "--yes"]).expect(0);
+        works(&scene);
+        assert_eq!(scene.read("out"), "a\nb\n", "{order}");
+    }
+}
+
+#[test]
+fn what_waits_is_not_agreed_to_with_something_else() {
+    let scene = Scene::with_repository();
+    let plan = amended(&scene, POEM, &["task|move|P/3"]);
+    let waits = vec![(format!("{plan}/3"), "echo b >> out".to_owned())];
+    // Neither with a task of the same command nor with a fork.
+    scene.run(&["task", "add", "Run `echo b >> out`", "--plan", &plan, "--after", "1"]).expect(0);
+    assert_eq!(waiting(&scene), waits);
+    let fork = scene.run(&["fork", &plan]).expect(0).stdout.trim().to_owned();
+    let mut all = [waits, vec![(format!("{fork}/3"), "echo b >> out".to_owned())]].concat();
+    all.sort();
+    assert_eq!(waiting(&scene), all);
+}
+
+#[test]
+fn what_an_agent_changes_during_the_question_waits() {
+    let scene = Scene::with_repository();
+    let plan = amended(&scene, "1. Write a poem\n", &["task|add|Run `echo a >> out`|--plan|P|--after|1|--yes"]);
+    let mut running = Running::start_on_terminal(&mut scene.crewlog(&["agree", &plan]));
+    running.stderr.until("Let 1 task run?");
+    by_agent(&scene, &["task", "move", &format!("{plan}/2")]).expect(0);
+    running.types("y");
+    running.finish().expect(9).says(&["what was shown has changed"]);
+    works(&scene);
+    assert_eq!(scene.read_if_any("out"), None);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crewlog_executors::crew::reacting::{Reacting, fold, host};
 use crewlog_executors::liveness::LeaderLock;
-use crewlog_executors::reacting::{Reacting, fold, host};
 use crewlog_mq::{
     Append, Appended, Backend, Error, EventStore, LogIdentity, Metadata, NewEvent, Page, Position, Query, Range,
     Recorded, Result, Sqlite, Start, Timestamp,

@@ -1,7 +1,7 @@
 //! Snapshots of the processes: a host that resumes from one appends the same as a fold of the whole log, and reads
 //! only the tail.
 
-use crewlog_executors::reacting::{Reacting, fold};
+use crewlog_executors::crew::reacting::{Reacting, fold};
 use crewlog_mq::{
     Append, CellChange, Error, EventStore, Expected, Metadata, NewEvent, Position, Recorded, Result, Snapshot,
 };

@@ -1,7 +1,7 @@
 //! Snapshots are in clear text, so none is made of sealed texts; and conflicts and statistics are the same
 //! with and without the key.
 
-use crewlog_executors::reacting::Reacting;
+use crewlog_executors::crew::reacting::Reacting;
 use crewlog_mq::{Append, Cause, Event as MqEvent, EventStore, Expected, Handler, NewEvent, Query, Runner, Snapshot};
 use crewlog_planner::claim::{Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;

@@ -20,6 +20,7 @@ mod needs;
 mod presence;
 pub mod process;
 pub mod project;
+pub mod reacting;
 mod refusal;
 mod shared;
 mod state;

@@ -234,11 +234,10 @@ pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn
 }
 
 /// The item of a task that may not run before a person agrees.
-fn of_unagreed(open: &OpenPlan<'_>, Unagreed { task, text, lacking, program, .. }: Unagreed) -> Need {
-    let named = open.within(task);
-    let program = program.iter().map(|(_, program)| program.digest());
-    let seen = lacking.into_iter().map(|agreement| agreement.digest).chain(program).collect();
-    let actions = vec![NeedAction::Agree { target: named.clone(), seen }];
+fn of_unagreed(open: &OpenPlan<'_>, unagreed: Unagreed) -> Need {
+    let (task, named) = (unagreed.task, open.within(unagreed.task));
+    let actions = vec![NeedAction::Agree { target: named.clone(), seen: unagreed.seen() }];
+    let text = unagreed.text;
     let holds_up = held_up(open.plan, open.view, |held| held == task);
     let since = open.since.get(&claim::aggregate_id(open.plan, task)).copied();
     Need { since, holds_up, actions, ..Need::new(Kind::Consent, named, String::new(), text) }

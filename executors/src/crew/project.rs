@@ -1,14 +1,14 @@
-//! The id of a project: a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
+//! The folder of a log in a repository, and the id of a project: a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, ErrorKind};
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crewlog_mq::new_event_id;
 
 use super::worktree::{FOLDER, Repository, upwards};
-use crate::private::write_whole;
+use crate::private::{make_folder, write_whole};
 
 /// The file with the id.
 const FILE: &str = "project";
@@ -55,4 +55,31 @@ fn in_file(path: &Path) -> io::Result<String> {
     // The first one wins.
     write_whole(path, &new_event_id().to_string(), 0o644, false)?;
     read()
+}
+
+/// Makes the folder of a log and hides it from git: an ignore rule, and a nested repository so that `git clean -fdx` spares it.
+///
+/// # Errors
+/// It cannot be made, or the repository is none.
+pub fn prepare(repository: Option<&Repository>, folder: &Path) -> io::Result<()> {
+    repository.map_or(Ok(()), Repository::check)?;
+    // Only for the user: what commands print is in the log.
+    make_folder(folder)?;
+    let Some(repository) = repository else { return Ok(()) };
+    let nested = folder.join(".git");
+    fs::create_dir_all(nested.join("objects"))?;
+    fs::create_dir_all(nested.join("refs"))?;
+    if !nested.join("HEAD").exists() {
+        fs::write(nested.join("HEAD"), "ref: refs/heads/none\n")?;
+    }
+    let rule = format!("/{FOLDER}/");
+    let exclude = repository.common_dir.join("info").join("exclude");
+    let rules = fs::read_to_string(&exclude).unwrap_or_default();
+    if rules.lines().any(|line| line.trim() == rule) {
+        return Ok(());
+    }
+    fs::create_dir_all(repository.common_dir.join("info"))?;
+    let mut file = File::options().create(true).append(true).open(&exclude)?;
+    let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
+    writeln!(file, "{line_end}{rule}")
 }

@@ -155,6 +155,12 @@ fn as_git_looks(folder: &Path) -> impl Iterator<Item = &Path> {
     folder.ancestors().take_while(move |above| *above == folder || !ceilings.iter().any(|ceiling| ceiling == above))
 }
 
+/// The repository of a folder by git's folder, the same in all its worktrees; without one the folder.
+#[must_use]
+pub fn repository_of(folder: &Path) -> PathBuf {
+    Repository::around(folder).map_or_else(|| folder.to_owned(), |repository| repository.common_dir)
+}
+
 impl Repository {
     /// Checks that git's folder is there: a worktree of a repository that was moved away names one that is not.
     ///

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::CrewError;
 use super::refusal::check_length;
-use crate::plan::TaskId;
+use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use crate::state::{PlannerState, Task};
 
 /// The stream of consents; each aggregate is a project.
 pub const STREAM: &str = "consent";
@@ -140,6 +141,44 @@ pub fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c))
 }
 
+/// The tasks that an order changes in what they run or in what they wait for. An agreement does not depend on a task's name,
+/// executor and urgency, and it may wait for more.
+#[must_use]
+pub fn changed(before: &PlannerState, after: &PlannerState) -> BTreeSet<TaskId> {
+    let is_changed = |known: &&Task| {
+        let Some(now) = after.task(known.plan.id).filter(|now| now.plan != known.plan) else { return false };
+        let free = now.plan.clone();
+        let same = TaskPlan {
+            label: free.label,
+            mark: free.mark,
+            depends_on: free.depends_on,
+            group: free.group,
+            priority: free.priority,
+            assignee: free.assignee,
+            estimate_ms: free.estimate_ms,
+            spans: free.spans,
+            ..known.plan.clone()
+        };
+        same != now.plan || !known.plan.depends_on.iter().all(|on| waits(after, now, on))
+    };
+    before.tasks.iter().filter(is_changed).map(|task| task.plan.id).collect()
+}
+
+/// True if a task waits for another, also through others, at least as strictly.
+fn waits(state: &PlannerState, task: &Task, on: &Dependency) -> bool {
+    let (mut looked_at, mut to_look_at) = (BTreeSet::new(), vec![task]);
+    while let Some(task) = to_look_at.pop() {
+        let strict = |one: &&Dependency| on.strength == Strength::Soft || one.strength == Strength::Hard;
+        for one in task.plan.depends_on.iter().filter(strict).filter(|one| looked_at.insert(one.task)) {
+            if one.task == on.task {
+                return true;
+            }
+            to_look_at.extend(state.task(one.task));
+        }
+    }
+    false
+}
+
 /// A task, and the digest of its input.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Agreement {
@@ -179,6 +218,17 @@ pub enum ConsentEvent {
         /// When, in log time.
         at: Timestamp,
     },
+    /// Agreements to these tasks end: somebody other than a person is about to change them.
+    Withdrawn {
+        /// The account.
+        by: String,
+        /// The plan.
+        plan: String,
+        /// Its tasks.
+        tasks: BTreeSet<TaskId>,
+        /// When, in log time.
+        at: Timestamp,
+    },
     /// An account gives a grant.
     Granted {
         /// The account.
@@ -215,17 +265,32 @@ struct Account {
 
 /// The decisions about a project, or about all projects of a log.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Consents(BTreeMap<String, Account>);
+pub struct Consents {
+    accounts: BTreeMap<String, Account>,
+    /// How often the agreements to a task ended, by plan and task.
+    n_withdrawn: BTreeMap<(String, TaskId), u64>,
+}
 
 impl Consents {
     /// True if one of these accounts has agreed.
     pub fn has<'a>(&self, accounts: impl IntoIterator<Item = &'a String>, wanted: &Agreement) -> bool {
-        accounts.into_iter().any(|by| self.0.get(by).is_some_and(|account| account.tasks.contains(wanted)))
+        accounts.into_iter().any(|by| self.accounts.get(by).is_some_and(|account| account.tasks.contains(wanted)))
+    }
+
+    /// How often the agreements to a task ended: what a person saw before the last time counts no more.
+    pub fn n_withdrawn(&self, plan: &str, task: TaskId) -> u64 {
+        self.n_withdrawn.get(&(plan.to_owned(), task)).copied().unwrap_or_default()
+    }
+
+    /// The tasks among these to which somebody has agreed.
+    pub fn agreed<'a>(&'a self, of: &'a str, tasks: &'a BTreeSet<TaskId>) -> impl Iterator<Item = TaskId> {
+        let agreed = self.accounts.values().flat_map(|account| &account.tasks);
+        agreed.filter(move |wanted| wanted.plan == of && tasks.contains(&wanted.task)).map(|wanted| wanted.task)
     }
 
     /// The grants of an account that are not used up and have not ended, with the tasks that rest on each.
     pub fn grants(&self, by: &str, now: Timestamp) -> impl Iterator<Item = (&Grant, u64)> {
-        let grants = self.0.get(by).into_iter().flat_map(|account| account.grants.values());
+        let grants = self.accounts.get(by).into_iter().flat_map(|account| account.grants.values());
         let is_open = move |(grant, n_used): &(&Grant, u64)| {
             grant.max.is_none_or(|max| *n_used < max) && grant.until.is_none_or(|until| now < until)
         };
@@ -235,7 +300,7 @@ impl Consents {
     /// When an account agreed to a digest, in any plan.
     #[must_use]
     pub fn remembers(&self, by: &str, digest: &str) -> Option<Timestamp> {
-        self.0.get(by)?.remembered.get(digest).copied()
+        self.accounts.get(by)?.remembered.get(digest).copied()
     }
 }
 
@@ -247,7 +312,8 @@ impl Handler for Consents {
     fn process(&mut self, Decide(mut decision): Decide) -> Result<Vec<ConsentEvent>, CrewError> {
         let is_new = match &mut decision {
             ConsentEvent::Agreed { by, grant, tasks, remembered, at, .. } => {
-                let known = self.0.get(by);
+                // A person's decision is kept as it is: an agreement that is known may have come with an import.
+                let known = self.accounts.get(by).filter(|_| grant.is_some());
                 tasks.retain(|task| known.is_none_or(|account| !account.tasks.contains(task)));
                 check_length("a decision", tasks.len(), TASKS_MAX)?;
                 if let Some(id) = grant.as_ref().filter(|_| !tasks.is_empty()) {
@@ -259,14 +325,14 @@ impl Handler for Consents {
                 }
                 !tasks.is_empty() || remembered.iter().any(|digest| self.remembers(by, digest).is_none())
             }
-            ConsentEvent::Declined { .. } => true,
+            ConsentEvent::Declined { .. } | ConsentEvent::Withdrawn { .. } => true,
             ConsentEvent::Granted { by, at, .. } => {
                 let n_open = self.grants(by, *at).count();
                 check_length("the grants of an account", n_open + 1, GRANTS_MAX)?;
                 true
             }
             ConsentEvent::Revoked { by, grant, .. } => {
-                let is_known = self.0.get(by).is_some_and(|account| account.grants.contains_key(grant));
+                let is_known = self.accounts.get(by).is_some_and(|account| account.grants.contains_key(grant));
                 if !is_known {
                     return Err(CrewError::Missing(format!("there is no grant {grant} of {by}")));
                 }
@@ -281,7 +347,7 @@ impl Handler for Consents {
     fn apply(&mut self, event: &ConsentEvent) {
         match event {
             ConsentEvent::Agreed { by, grant, tasks, remembered, at, .. } => {
-                let account = self.0.entry(by.clone()).or_default();
+                let account = self.accounts.entry(by.clone()).or_default();
                 if let Some((_, n_used)) = grant.as_ref().and_then(|id| account.grants.get_mut(id)) {
                     *n_used += tasks.len() as u64;
                 }
@@ -289,14 +355,19 @@ impl Handler for Consents {
                 account.remembered.extend(remembered.iter().map(|digest| (digest.clone(), *at)));
             }
             ConsentEvent::Declined { by, forgotten, .. } => {
-                let account = self.0.entry(by.clone()).or_default();
+                let account = self.accounts.entry(by.clone()).or_default();
                 account.remembered.retain(|digest, _| !forgotten.contains(digest));
             }
+            ConsentEvent::Withdrawn { plan, tasks, .. } => {
+                let is_left = |known: &Agreement| known.plan != *plan || !tasks.contains(&known.task);
+                self.accounts.values_mut().for_each(|account| account.tasks.retain(is_left));
+                tasks.iter().for_each(|task| *self.n_withdrawn.entry((plan.clone(), *task)).or_default() += 1);
+            }
             ConsentEvent::Granted { by, grant, .. } => {
-                self.0.entry(by.clone()).or_default().grants.insert(grant.id.clone(), (grant.clone(), 0));
+                self.accounts.entry(by.clone()).or_default().grants.insert(grant.id.clone(), (grant.clone(), 0));
             }
             ConsentEvent::Revoked { by, grant, .. } => {
-                self.0.entry(by.clone()).or_default().grants.remove(grant);
+                self.accounts.entry(by.clone()).or_default().grants.remove(grant);
             }
         }
     }

@@ -205,8 +205,9 @@ impl<'a> Draft<'a> {
         let places = waited_for.keys().filter_map(|id| self.state.index(*id));
         let dependants = places.flat_map(|place| &self.state.graph.dependants[place]);
         let dependants = dependants.map(|place| &self.state.tasks[*place]);
-        // Running and ended tasks no longer wait.
-        let dependants = dependants.filter(|task| task.status == TaskStatus::Planned).map(|task| task.plan.id);
+        // Those that run or are done no longer wait; others may be opened again.
+        let waits = [TaskStatus::Planned, TaskStatus::Skipped, TaskStatus::Cancelled];
+        let dependants = dependants.filter(|task| waits.contains(&task.status)).map(|task| task.plan.id);
         let waiting = dependants.chain(self.tasks.keys().copied()).collect::<BTreeSet<_>>();
         let mut n_handed = 0;
         let waits = |id: &TaskId| !self.skipped.contains_key(id) && !self.done.contains(id);

@@ -1,5 +1,6 @@
 //! `task add`: adds a task to a plan, by default to the standing plan of the project.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -88,7 +89,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
         let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
         match order(&mut target.planner, initialize).await {
             Ok(executed) => {
-                keep(session, &store, &plan, target.state(), agreed).await?;
+                keep(session, &store, (&plan, &target.tags), (target.state(), 0), agreed).await?;
                 return tell(session, &target, &executed.events, 0, "");
             }
             // Another has just made it.
@@ -152,5 +153,7 @@ async fn consent_to(session: &Session, text: &str, state: &PlannerState) -> Resu
     let roster = roster::roster(session, Duration::MAX, &[])?;
     let of_new = session.config_of_new(None)?.folder;
     let folder = if state.tasks.is_empty() { of_new } else { state.config.folder.clone() };
-    consent(session, &parsed.tasks, &roster, (&state.config.system_prompt, folder.as_deref())).await
+    let agreed = consent(session, &parsed.tasks, &roster, (&state.config.system_prompt, folder.as_deref())).await?;
+    // Their numbers are not known yet.
+    Ok(Consent { shown: BTreeSet::new(), ..agreed })
 }

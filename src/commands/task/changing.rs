@@ -9,8 +9,8 @@ use crewlog_planner::plan::NodeKind;
 use crewlog_planner::state::Task;
 use serde_json::json;
 
-use crate::cli::typed::InPlan;
-use crate::consent::keep;
+use crate::cli::typed::{BY_PERSON, InPlan};
+use crate::consent::{keep, withdraw};
 use crate::context::Session;
 use crate::target::{Target, order, propagate};
 use crate::ui::failure::{Code, Failure};
@@ -27,13 +27,22 @@ pub async fn check_person(session: &Session, task: &Task) -> Result<(), Failure>
 pub async fn give(
     session: &Session,
     mut target: Target,
-    command: Command,
+    mut command: Command,
     verb: &str,
     agreed: Consent,
 ) -> Result<Code, Failure> {
     let (had_ended, n_known) = (target.state().phase.is_ended(), target.state().tasks.len());
+    let first_new = target.state().next_id();
+    if !session.is_person().await? {
+        if let Command::Amend { reason, .. } = &mut command {
+            *reason = reason.replace(BY_PERSON, "by an agent");
+        }
+        let of = (&*target.plan, &*target.tags);
+        let ended = withdraw(session, of, target.planner.handler(), &command).await?;
+        ended.iter().for_each(|says| say(&visible(says)));
+    }
     let executed = order(&mut target.planner, command).await?;
-    keep(session, &target.store, &target.plan, target.state(), agreed).await?;
+    keep(session, &target.store, (&target.plan, &target.tags), (target.state(), first_new), agreed).await?;
     propagate(&target.store, &target.plan).await?;
     if had_ended && !executed.events.is_empty() && !target.state().phase.is_ended() {
         say(&visible(&format!("{} had ended, and is open again with this", &target.plan)));

@@ -4,9 +4,10 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::crew::reacting;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{self, Crew};
-use crewlog_executors::{planning, reacting};
+use crewlog_executors::planning;
 use crewlog_mq::{Error, Position};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;

@@ -36,10 +36,33 @@ fn only_an_account_that_agreed_and_only_to_this_digest_of_this_task() {
         assert_eq!(consents.has(accounts.clone(), &wanted), expected, "{accounts:?} {wanted:?}");
     }
     assert_eq!((consents.remembers("ada", "m"), consents.remembers("bob", "m")), (Some(Timestamp(5)), None));
-    // Nothing new is no event.
-    assert_eq!(consents.process(agreed("ada", &[agreement(1, "x")], &["m"], 6)).unwrap(), []);
-    let events = consents.process(agreed("ada", &[agreement(1, "x"), agreement(1, "z")], &[], 7)).unwrap();
-    assert!(matches!(&events[..], [ConsentEvent::Agreed { tasks, .. }] if *tasks == [agreement(1, "z")]), "{events:?}");
+    // A known agreement may have come with an import, so the decision is kept as it is. Nothing new is no event.
+    assert_eq!(consents.process(agreed("ada", &[], &["m"], 6)).unwrap(), []);
+    assert_eq!(consents.process(agreed("ada", &[agreement(1, "x")], &["m"], 6)).unwrap().len(), 1);
+}
+
+#[test]
+fn a_withdrawal_ends_the_agreements_to_its_tasks_and_to_no_other() {
+    let mut consents = Consents::default();
+    let known = [
+        agreement(1, "x"),
+        agreement(1, "undo"),
+        agreement(2, "x"),
+        Agreement { plan: "q".into(), ..agreement(1, "x") },
+    ];
+    for by in ["ada", "bob"] {
+        consents.process(agreed(by, &known, &["m"], 5)).unwrap();
+    }
+    let (by, plan, tasks) = ("ann".to_owned(), "p".to_owned(), [TaskId(1), TaskId(3)].into());
+    consents.process(Decide(ConsentEvent::Withdrawn { by, plan, tasks, at: Timestamp(6) })).unwrap();
+    for by in ["ada".to_owned(), "bob".to_owned()] {
+        let left: Vec<_> = known.iter().map(|wanted| consents.has([&by], wanted)).collect();
+        assert_eq!(left, [false, false, true, true], "{by}");
+        assert_eq!(consents.remembers(&by, "m"), Some(Timestamp(5)));
+    }
+    assert_eq!([1, 2, 3].map(|task| consents.n_withdrawn("p", TaskId(task))), [1, 0, 1]);
+    consents.process(agreed("ada", &[agreement(1, "x")], &[], 7)).unwrap();
+    assert!(consents.has([&"ada".to_owned()], &agreement(1, "x")));
 }
 
 #[test]
