@@ -1,10 +1,9 @@
 //! Asks before anything runs: shows the commands and agents of a plan, and records the decision.
 
-use std::path::Path;
-
 use crewlog_executors::agent::Agent;
 use crewlog_executors::caller::{account, request};
 use crewlog_executors::consent::{self, Consent, Told};
+use crewlog_executors::crew::folders::below_root;
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Handler, Timestamp};
@@ -43,7 +42,6 @@ pub async fn consent(
     // A program that may say yes was given that right by a person.
     let is_person = session.is_person().await? || (session.yes && !session.is_local());
     let trust = session.trust(&[]).await?.filter(|_| is_person);
-    let below = in_worktree(session, folder);
     let mut runs = Vec::new();
     for task in tasks {
         // A cancelled task may be reopened by a retry, and a done one be undone.
@@ -60,7 +58,7 @@ pub async fn consent(
                 (0, _, _) => told.shown(),
                 _undo => format!("{}  (if it is to be undone)", told.shown()),
             };
-            let (remembered, is_undo) = (told.digest(&below), n > 0);
+            let (remembered, is_undo) = (told.digest(below_root(folder)), n > 0);
             let agreed = trust.as_ref().and_then(|trust| trust.remembers(&remembered));
             runs.push(Runnable { name: task.name(), shown: shown + given_up, told, is_undo, remembered, agreed });
         }
@@ -134,13 +132,6 @@ pub fn give(program: &ProgramConsent) -> Result<(), Failure> {
     })
 }
 
-/// The folder from the root of its worktree: the same in all worktrees of a project.
-fn in_worktree(session: &Session, folder: &str) -> String {
-    let root = session.place.repository.as_ref().map(|repository| repository.worktree.as_path());
-    let below = root.and_then(|root| Path::new(folder).strip_prefix(root).ok());
-    below.map_or_else(|| folder.to_owned(), |below| format!("./{}", below.display()))
-}
-
 fn show(
     session: &Session,
     n_tasks: usize,
@@ -155,7 +146,8 @@ fn show(
     let (commands, texts): (Vec<_>, Vec<_>) = runs.iter().filter(|run| !run.is_undo).partition(is_command);
     let (n_commands, n_texts) = (commands.len(), texts.len());
     let for_agents = if n_texts > 0 { format!(", {n_texts} for agents") } else { String::new() };
-    let (n_tasks, folder) = (count(n_tasks, "task"), visible(folder));
+    let folder = session.folders(false).ok().and_then(|folders| folders.locate(folder).ok()).unwrap_or_default();
+    let (n_tasks, folder) = (count(n_tasks, "task"), visible(&folder.to_string_lossy()));
     session.say(&format!("{n_tasks}, {n_commands} with a command{for_agents}, in {folder}:"));
     let prompt = Some(("prompt.system", system_prompt)).filter(|(_, prompt)| n_texts > 0 && !prompt.is_empty());
     let names = runs.iter().map(|run| run.name.as_str()).chain(prompt.map(|(name, _)| name));

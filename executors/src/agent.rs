@@ -17,7 +17,7 @@ use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::{Shell, shell_word};
 use crate::supervisor::Spec;
-use crate::usage::{split, with_estimate};
+use crate::usage::{Reported, read, with_estimate};
 
 /// The argument that is replaced by the prompt.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -109,11 +109,14 @@ impl Agent {
         let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
         match run(&shell.supervisor, spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
-                let (text, usage) = split(&finished.written.out.text);
+                let Reported { text, usage, failure } = read(&finished.written.out.text);
                 // A text within JSON was hidden by its escapes.
-                let text = shell.supervisor.redacted(&text);
+                let [text, said] = [text, failure.unwrap_or_default()].map(|text| shell.supervisor.redacted(&text));
                 let usage = with_estimate(usage, counts_tokens, &prompt, &text);
-                let ending = if finished.code == 0 { answered(finished, &text) } else { self.failed(finished, &text) };
+                let ending = match finished.failure(Some(said.as_str()).filter(|said| !said.is_empty())) {
+                    None => answered(finished, &text),
+                    Some(how) => self.failed(finished, &how, &text),
+                };
                 (ending, usage)
             }
             Err(Ending::Failed { error, class: class @ FailureClass::NotStarted, run }) => {
@@ -134,17 +137,17 @@ impl Agent {
         Ending::Failed { error, class: FailureClass::Task, run: None }
     }
 
-    fn failed(&self, finished: Finished, said: &str) -> Ending {
+    fn failed(&self, finished: Finished, how: &str, said: &str) -> Ending {
         let (out, err) = (said.to_owned(), finished.written.err.text.clone());
-        let says_rate_limited = |text: &String| {
+        let says_rate_limited = |text: &str| {
             let text = text.to_lowercase();
             self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
         };
-        let is_rate_limited = finished.code == TEMPORARY_FAILURE || [&out, &err].into_iter().any(says_rate_limited);
+        let is_rate_limited =
+            finished.code == TEMPORARY_FAILURE || [how, &out, &err].into_iter().any(says_rate_limited);
         let class = if is_rate_limited { FailureClass::RateLimited } else { FailureClass::Task };
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
-        let how = format!("exit code {}", finished.code);
-        finished.failed(&how, &said.collect::<Vec<_>>().join("\n"), class)
+        finished.failed(how, &said.collect::<Vec<_>>().join("\n"), class)
     }
 }
 
@@ -178,14 +181,15 @@ impl Program {
 /// The ending of an agent that exited with 0: its last line may ask a question or report failure.
 fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
-    let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|begin| line.trim_start().starts_with(begin));
+    let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|word| said(line, word).is_some());
     if let Some(begin) = finished.written.out.lost_last_line.clone().filter(|line| is_answer(line)) {
         let how = format!("its last line is too long to store; it begins: {}", begin.trim_start());
         return finished.failed(&how, end_of(text), FailureClass::Task);
     }
-    let (before, last) = text.rsplit_once('\n').unwrap_or(("", text));
-    if let Some(question) = last.trim_start().strip_prefix(QUESTION) {
-        let question = question.trim();
+    let mut lines = text.lines().rev().filter(|line| !bare(line).is_empty());
+    let last = lines.next().unwrap_or(&text[..0]);
+    let before = &text[..last.as_ptr() as usize - text.as_ptr() as usize];
+    if let Some(question) = said(last, QUESTION) {
         if question.is_empty() {
             let how = format!("it ended with {QUESTION} without a question");
             return finished.failed(&how, end_of(before), FailureClass::Task);
@@ -193,12 +197,28 @@ fn answered(finished: Finished, text: &str) -> Ending {
         let (question, default) = split_default(question);
         return Ending::Asked { question, default };
     }
-    if let Some(reason) = last.trim_start().strip_prefix(FAILED) {
-        let reason = reason.trim();
+    if let Some(reason) = said(last, FAILED) {
         let how = if reason.is_empty() { "the agent gave no reason" } else { reason };
         return finished.failed(how, end_of(before), FailureClass::Task);
     }
+    if let Some(line) = lines.take(4).find(|line| is_answer(line)) {
+        tracing::warn!("the agent went on after its line {line:?}, so its task counts as done");
+    }
     Ending::Completed { result: text.to_owned(), run: Some(finished.details) }
+}
+
+/// The text after a word and its colon, at the beginning of a line.
+fn said<'t>(line: &'t str, word: &str) -> Option<&'t str> {
+    let rest = bare(line).strip_prefix(word.trim_end_matches(':'))?;
+    rest.trim_start_matches(['*', '_', '`']).strip_prefix(':').map(bare)
+}
+
+/// A line without the signs of Markdown around it: an item, a quotation, a heading, emphasis, code, a fence.
+fn bare(line: &str) -> &str {
+    let line = line.trim();
+    let rest = line.trim_start_matches(['>', '#', '*', '_', '`', '~', '-', '+', ' ', '\t']);
+    let begin = &line[..line.len() - rest.len()];
+    rest.trim_end_matches(|sign| "*_`~".contains(sign) && begin.contains(sign))
 }
 
 /// The last characters of a text, at most as many as an error may quote.

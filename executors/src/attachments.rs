@@ -7,6 +7,10 @@ use crewlog_planner::event::TaskInput;
 
 use crate::links::Links;
 
+/// Endings of documents and data.
+const DOCUMENTS: &str = "md mdx txt rst adoc pdf doc docx odt xls xlsx ppt pptx csv tsv json jsonl yaml yml toml xml html ini \
+                         conf log sql db sqlite parquet zip tar gz tgz png jpg jpeg gif svg webp bmp";
+
 /// The answer that lets a task start without the missing file.
 pub const GO_ON: &str = "go on";
 
@@ -51,6 +55,9 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
     for needed in &input.needs {
         let mut given = needed.as_str();
         let mut seen = vec![given];
+        if !given.contains("://") && !is_meant(given, input) {
+            continue;
+        }
         // An answer that names a missing file was asked about again, under its own name.
         while let Err(reason) = look(given, input.folder.as_deref(), reach) {
             let question = question(given, &reason);
@@ -66,6 +73,17 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
         }
     }
     Ok(())
+}
+
+/// True if words with a slash or a full stop are meant as a file, rather than `client/server` or `llama.cpp`: they are code, begin
+/// like a path, end like a document, or their folder is there.
+fn is_meant(path: &str, input: &TaskInput) -> bool {
+    let texts = input.notes.iter().chain([&input.description]);
+    let is_code = texts.flat_map(|text| text.split('`').skip(1).step_by(2)).any(|code| code.contains(path));
+    let begins = ["/", "./", "../", "~/", "file:", "$"].iter().any(|begin| path.starts_with(begin));
+    let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending).to_ascii_lowercase();
+    let first = path.split_once('/').map(|(first, _)| Path::new(input.folder.as_deref().unwrap_or(".")).join(first));
+    is_code || begins || DOCUMENTS.split(' ').any(|known| known == ending) || first.is_some_and(|first| first.exists())
 }
 
 /// True if an answer begins with [`GO_ON`].

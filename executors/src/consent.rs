@@ -1,10 +1,8 @@
 //! Nothing runs that no person agreed to: the inputs of programs, and the decisions about them on a log.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use crewlog_mq::{
     Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Recorded, Runner, Timestamp,
@@ -16,11 +14,7 @@ use crewlog_planner::plan::{SubPlan, TaskId, TaskPlan};
 use futures::TryStreamExt;
 
 use crate::caller::account;
-use crate::private::{PRIVATE, make_folder, write_whole};
 use crate::programs::digest;
-
-/// The most folders whose repositories are kept.
-const FOLDERS_MAX: usize = 1_000;
 
 /// All that a task gives to a program.
 #[derive(Debug, Clone, Copy)]
@@ -133,9 +127,8 @@ pub struct Consent {
 }
 
 impl Consent {
-    /// Records the decision for tasks of a plan, with their folder, and returns what may run: those that were shown, and those
-    /// from a number on, which are new. A task that has changed since it was shown waits. Where the numbers of tasks are known, this comes before the plan: a run that is killed between the two
-    /// leaves none that waits.
+    /// Records the decision for tasks of a plan, with their folder, and returns those that may run: the shown ones, and the new ones,
+    /// from a number on. Where the numbers are known, it comes before the plan, so that a kill leaves none that waits.
     ///
     /// # Errors
     /// As of [`decide`].
@@ -160,6 +153,18 @@ impl Consent {
     }
 }
 
+/// Finds on this machine the folders that plans keep.
+pub trait Places: std::fmt::Debug + Send + Sync {
+    /// Where a folder is.
+    ///
+    /// # Errors
+    /// The reason why it is nowhere.
+    fn find(&self, kept: &str) -> Result<PathBuf, String>;
+
+    /// The repository of a folder, or the folder itself: grants count there.
+    fn repository(&self, kept: &str) -> PathBuf;
+}
+
 /// The decisions on a log, as a process that runs tasks knows them. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Trust(Arc<TrustInner>);
@@ -171,9 +176,7 @@ struct TrustInner {
     accounts: Vec<String>,
     /// Earlier decisions came with an import, and count for nothing.
     after: Position,
-    /// The repository of a folder, or the folder itself: grants count there.
-    repository: fn(&Path) -> PathBuf,
-    repositories: Mutex<HashMap<String, PathBuf>>,
+    places: Arc<dyn Places>,
     known: RwLock<Decisions>,
 }
 
@@ -187,10 +190,10 @@ struct Decisions {
 }
 
 impl Trust {
-    /// The decisions of these accounts count, after a position. `repository` names that of a folder, for grants.
-    pub fn new(store: &EventStore, accounts: Vec<String>, after: Position, repository: fn(&Path) -> PathBuf) -> Self {
-        let (store, repositories, known) = (store.clone(), Mutex::default(), RwLock::default());
-        Self(Arc::new(TrustInner { store, accounts, after, repository, repositories, known }))
+    /// The decisions of these accounts count, after a position.
+    pub fn new(store: &EventStore, accounts: Vec<String>, after: Position, places: Arc<dyn Places>) -> Self {
+        let (store, known) = (store.clone(), RwLock::default());
+        Self(Arc::new(TrustInner { store, accounts, after, places, known }))
     }
 
     /// Reads the decisions that are not known yet, in their order: several followers of the log share this.
@@ -277,17 +280,8 @@ impl Trust {
         }
         let command = if let Told::Command(command) = input.told { Some(command) } else { None };
         let covers = |grant: &Grant| grant.covers(&wanted.plan, executor, command);
-        let is_here = |open: &OpenGrant| self.repository(input.folder) == Path::new(&open.grant.folder);
+        let is_here = |open: &OpenGrant| self.0.places.repository(input.folder) == Path::new(&open.grant.folder);
         self.open_grants(covers).into_iter().find(is_here).map(Basis::Grant)
-    }
-
-    /// The repository of a folder, which is looked for once.
-    fn repository(&self, folder: &str) -> PathBuf {
-        let mut found = self.0.repositories.lock().unwrap_or_else(PoisonError::into_inner);
-        if found.len() > FOLDERS_MAX {
-            found.clear();
-        }
-        found.entry(folder.to_owned()).or_insert_with(|| (self.0.repository)(Path::new(folder))).clone()
     }
 
     /// The open grants of the accounts.
@@ -349,32 +343,4 @@ pub async fn decide(
             other => return other.map(drop),
         }
     }
-}
-
-/// The position in a file up to which a log came by an import: decisions up to there are those of another log.
-///
-/// # Errors
-/// The file cannot be read, or holds something else.
-pub fn imported(file: &Path) -> Result<Position, String> {
-    match fs::read_to_string(file) {
-        Ok(text) => text
-            .trim()
-            .parse()
-            .map(Position)
-            .map_err(|_| format!("{} holds no position: it is damaged", file.display())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Position(0)),
-        Err(error) => Err(format!("{} cannot be read: {error}", file.display())),
-    }
-}
-
-/// Writes such a file.
-///
-/// # Errors
-/// It cannot be written.
-pub fn note_import(file: &Path, head: Position) -> Result<(), String> {
-    let write = || {
-        make_folder(file.parent().unwrap_or(Path::new(".")))?;
-        write_whole(file, &format!("{}\n", head.0), PRIVATE, true)
-    };
-    write().map(drop).map_err(|error: io::Error| format!("{} cannot be written: {error}", file.display()))
 }

@@ -9,6 +9,7 @@
 
 pub mod agent;
 pub mod agents;
+pub mod analysis;
 pub mod attachments;
 mod backoff;
 pub mod caller;
@@ -28,7 +29,6 @@ pub mod liveness;
 pub mod matching;
 pub mod model;
 pub mod output;
-pub mod owner;
 pub mod plan_ids;
 pub mod planning;
 pub mod plans;

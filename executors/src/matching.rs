@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
-use crewlog_planner::plan::{Dependency, Mark, TaskId, TaskPlan};
+use crewlog_planner::plan::{Condition, Dependency, Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::validity::InvalidPlan;
 use crewlog_planner::view::PlanView;
@@ -52,6 +52,18 @@ impl FileText {
     /// The text is no valid plan.
     pub fn new(text: String, options: ReadOptions<'_>) -> Result<Self, InvalidPlan> {
         Ok(Self { plan: parse::read(&text, options)?, text })
+    }
+
+    /// The source of a plan, and whether it is read without its order, as the tasks that were made of it tell.
+    ///
+    /// # Errors
+    /// The source is no valid plan.
+    pub fn source_of(state: &PlannerState) -> Result<(Self, bool), InvalidPlan> {
+        let read = |parallel| Self::new(state.source.to_owned(), state.config.file.options(parallel));
+        let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
+        let source = read(false)?;
+        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks.iter().any(|task| is_soft(&task.plan));
+        Ok((if parallel { read(true)? } else { source }, parallel))
     }
 
     fn line(&self, step: &TaskPlan) -> usize {
@@ -206,8 +218,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares each box with the plan and with what it showed when the file was last in step.
-    pub fn boxes(&self, shown: &BTreeMap<TaskId, Mark>, changes: &mut Changes) {
+    /// Compares each box with the plan, and with the boxes and the ended attempts when the file was last in step.
+    pub fn boxes(&self, shown: &BTreeMap<TaskId, Mark>, ended: &BTreeMap<TaskId, u32>, changes: &mut Changes) {
         changes.shown = shown.clone();
         for place in self.now.plan.marks.iter().filter_map(|mark| mark.of.map(place_of)) {
             let (Some(task), step) = (self.task(place), &self.now.plan.tasks[place]) else { continue };
@@ -217,6 +229,13 @@ impl<'a> Comparison<'a> {
             let is_put_off = matches!(step.mark, Mark::InProgress | Mark::Deferred) && step.mark == task.plan.mark;
             let says = mark_of(self.view, task);
             let mark = says.unwrap_or(if is_put_off { step.mark } else { Mark::Open });
+            // A box that is ticked while its task runs belongs to that run, which decides about it.
+            let has_ended = ended.get(&task.plan.id).is_some_and(|known| n_ended(task) > *known);
+            let before = match (step.mark, says) {
+                (Mark::Done, Some(Mark::InProgress)) => continue,
+                (Mark::Done, None) if has_ended => Mark::Done,
+                _other => before,
+            };
             if step.mark != before && step.mark != mark {
                 let (has_begun, is_free) = (has_begun(task), says.is_none() && !task.status.is_end());
                 match step.mark {
@@ -262,6 +281,11 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// The number of attempts that have ended.
+pub fn n_ended(task: &Task) -> u32 {
+    task.attempts.saturating_sub(u32::from(task.status == TaskStatus::Running))
+}
+
 fn refusal(task: &Task) -> String {
     let (name, status) = (task.plan.name(), task.status.words());
     format!("the line of task {name} was changed after the plan read it, so that it does not get the state {status}")
@@ -271,6 +295,7 @@ fn refusal(task: &Task) -> String {
 pub fn mark_of(view: &PlanView, task: &Task) -> Option<Mark> {
     match task.status {
         TaskStatus::Completed => Some(Mark::Done),
+        TaskStatus::Skipped if view.state().was_skipped_by_others(task) => None,
         TaskStatus::Cancelled | TaskStatus::Skipped => Some(Mark::Cancelled),
         TaskStatus::Running => view.holder(task.plan.id).map(|_| Mark::InProgress),
         TaskStatus::Planned | TaskStatus::NeedsClarification | TaskStatus::Failed | TaskStatus::TimedOut => None,
@@ -367,11 +392,14 @@ fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> 
             let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
             let Some(condition) = &mut task.condition else { return task };
             condition.first = condition.first.and_then(|first| ids[place_of(first)]);
-            let Some(decides) = condition.outcome_of else { return task };
-            condition.outcome_of = ids[place_of(decides)];
-            if let (Some(id), true) = (condition.outcome_of, condition.text == format!("step {decides} succeeds")) {
-                let name = state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
-                condition.text = format!("step {name} succeeds");
+            let named =
+                |name: &dyn Fn(TaskId) -> String, ids: &[TaskId]| ids.iter().map(|id| name(*id)).collect::<Vec<_>>();
+            let numbers = named(&|id| id.to_string(), &condition.outcome_of);
+            let is_numbered = condition.text == Condition::outcome_text(&numbers);
+            condition.outcome_of = condition.outcome_of.iter().filter_map(|decides| ids[place_of(*decides)]).collect();
+            if is_numbered && !numbers.is_empty() {
+                let name = |id: TaskId| state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
+                condition.text = Condition::outcome_text(&named(&name, &condition.outcome_of));
             }
             task
         }));

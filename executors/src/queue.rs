@@ -8,7 +8,7 @@ use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim::Holder;
 use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput};
 use crewlog_planner::plan::{NodeKind, TaskId};
-use crewlog_planner::sealed::is_task_undecryptable;
+use crewlog_planner::sealed::{is_task_undecryptable, key_of};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
@@ -122,7 +122,8 @@ impl Worked {
 
     fn insert(&mut self, mut dispatch: Dispatch) {
         dispatch.name = self.view.state().name(dispatch.task);
-        if is_task_undecryptable(&dispatch.parameters) {
+        dispatch.parameters.folder.clone_from(&self.view.state().config.folder);
+        if key_of(&dispatch.tags).is_some() && is_task_undecryptable(&dispatch.parameters) {
             tracing::warn!(task = dispatch.target(), "skipped: the task's text is sealed, and no key is given");
             return;
         }
@@ -132,6 +133,8 @@ impl Worked {
     fn drop_ended(&mut self) {
         let Self { view, dispatched, .. } = self;
         dispatched.retain(|task, dispatch| is_running(view, *task, dispatch.attempt));
+        // A person may have moved the plan.
+        dispatched.values_mut().for_each(|one| one.parameters.folder.clone_from(&view.state().config.folder));
     }
 }
 

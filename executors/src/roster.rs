@@ -2,6 +2,8 @@
 //! people and other machines.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::crew::consent::Agreement;
@@ -13,7 +15,7 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
-use crate::consent::{Basis, Told, Trust, inputs};
+use crate::consent::{Basis, Places, Told, Trust, inputs};
 use crate::programs::ProgramConsent;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
@@ -33,6 +35,8 @@ pub struct Roster {
     pub knows_tools: bool,
     /// The decisions about what may run; without them everything may.
     pub trust: Option<Trust>,
+    /// The folders of plans; without them every folder is where it was.
+    pub places: Option<Arc<dyn Places>>,
 }
 
 /// A task that nobody has agreed to, whose decisions count.
@@ -96,9 +100,19 @@ impl Roster {
         self.choose(task.kind, Way::of(task)).is_some()
     }
 
+    /// Where the folder of a plan is on this machine.
+    ///
+    /// # Errors
+    /// The reason why it is nowhere.
+    pub fn find(&self, kept: &str) -> Result<PathBuf, String> {
+        self.places.as_ref().map_or_else(|| Ok(PathBuf::from(kept)), |places| places.find(kept))
+    }
+
     /// True if one of these executors would take the dispatched task, and it may run.
     pub fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
-        let Some(actor) = self.choose(task.kind, Way::of(task)).filter(|actor| actor.may_start()) else { return false };
+        let is_here = state.config.folder.as_ref().is_none_or(|folder| self.find(folder).is_ok());
+        let may_start = |actor: &Actor<'_>| is_here && actor.may_start();
+        let Some(actor) = self.choose(task.kind, Way::of(task)).filter(may_start) else { return false };
         let Some(trust) = &self.trust else { return true };
         let own = inputs(plan, task, state.config.folder.as_deref()).into_iter().next();
         own.is_some_and(|own| trust.basis(&own, actor.name()).is_some())

@@ -86,6 +86,16 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    /// The reason why it failed, if it did: its exit code, or what its output says.
+    pub(crate) fn failure(&self, said: Option<&str>) -> Option<String> {
+        match (self.code, said) {
+            (0, None) => None,
+            (0, Some(said)) => Some(format!("its output says that it failed: {said}")),
+            (code, None) => Some(format!("exit code {code}")),
+            (code, Some(said)) => Some(format!("exit code {code}: {said}")),
+        }
+    }
+
     /// Its end as a failure: the class and the message.
     pub(crate) fn failed(self, how: &str, said: &str, class: FailureClass) -> Ending {
         Ending::Failed { error: format!("{how}\n{said}").trim_end().to_owned(), class, run: Some(self.details) }

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::output::Outputs;
 use crate::run::{Job, Stop, run};
 use crate::supervisor::{Spec, Supervisor};
-use crate::usage::split;
+use crate::usage::{Reported, read};
 
 /// The name of the executor of commands.
 pub const SHELL: &str = "shell";
@@ -73,10 +73,10 @@ impl Shell {
             Ok(finished) => finished,
             Err(ending) => return (ending, Usage::default()),
         };
-        let (text, usage) = split(&finished.written.text());
-        let ending = match finished.code {
-            0 => Ending::Completed { result: text, run: Some(finished.details) },
-            code => finished.failed(&format!("exit code {code}"), &text, FailureClass::Task),
+        let Reported { text, usage, failure } = read(&finished.written.text());
+        let ending = match finished.failure(failure.as_deref()) {
+            None => Ending::Completed { result: text, run: Some(finished.details) },
+            Some(how) => finished.failed(&how, &text, FailureClass::Task),
         };
         (ending, usage)
     }

@@ -1,4 +1,4 @@
-//! The usage that a program reports at the end of its output, or an estimate.
+//! Reads from the output of a program its last message, its usage or an estimate of it, and its failure.
 
 use crewlog_planner::event::Usage;
 use crewlog_planner::text::{estimate_tokens, truncate};
@@ -14,35 +14,161 @@ const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
 /// The most characters of an invalid value that are shown.
 const SAID_CHARS_MAX: usize = 100;
 
-/// Input tokens that coding agents count separately.
-const CACHED: [&str; 2] = ["cache_creation_input_tokens", "cache_read_input_tokens"];
+/// The end of a run as the output of its program has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reported {
+    /// The output, or the last message of a coding agent.
+    pub text: String,
+    /// The usage.
+    pub usage: Usage,
+    /// The reason why it failed, whatever its exit code.
+    pub failure: Option<String>,
+}
 
-/// A program's output without its report of usage, and that report. Three forms are recognised at the end: a line that
-/// begins with [`USAGE`]; the document of Claude Code's JSON output; the last event of Codex's JSON output. For the
-/// latter two the agent's last message remains.
-pub fn split(text: &str) -> (String, Usage) {
-    let unchanged = || (text.to_owned(), Usage::default());
+/// Reads the output of a program: a last line that begins with [`USAGE`], or the JSON of Claude Code, Codex, Gemini CLI and
+/// opencode, as an object, an array or an event per line. A run whose JSON has no end has failed.
+pub fn read(text: &str) -> Reported {
+    let unchanged = || Reported { text: text.to_owned(), ..Reported::default() };
     let trimmed = text.trim_end();
     let (before, last) = trimmed.rsplit_once('\n').unwrap_or(("", trimmed));
     if let Some(said) = last.trim_start().strip_prefix(USAGE) {
-        return match serde_json::from_str::<Value>(said) {
-            Ok(said) => (before.trim_end().to_owned(), usage_of(&said, said.get("cost"))),
-            Err(_) => unchanged(),
+        let Ok(said) = serde_json::from_str::<Value>(said) else { return unchanged() };
+        return Reported { text: before.trim_end().to_owned(), usage: usage_of(&said, &said["cost"]), failure: None };
+    }
+    let mut run = AgentRun::default();
+    let (events, is_edge) = objects(trimmed);
+    events.iter().for_each(|event| run.take(event));
+    let begins = |with: &str| trimmed.trim_start_matches('[').starts_with(with);
+    let signs = ["\"is_error\":true", "\"subtype\":\"error", "\"type\":\"turn.failed\"", "\"error\":{"];
+    let has_failed = || signs.iter().any(|sign| trimmed.contains(sign));
+    let failure = match run.end {
+        Some(failure) if is_edge => failure,
+        // A later part of a long output is dropped from its middle, and cuts a line.
+        None if begins("{\"") && text.contains(" bytes dropped ...") => {
+            has_failed().then(|| "its output, which is cut, says so".to_owned())
+        }
+        None if is_edge && run.is_known || begins("{\"type\":\"") && events.is_empty() => {
+            Some("its output has no end".to_owned())
+        }
+        _another => return unchanged(),
+    };
+    Reported { text: run.text.unwrap_or_else(|| text.to_owned()), usage: run.usage, failure }
+}
+
+/// The JSON objects that begin a line, also of arrays, and whether the text begins or ends with one: others are quoted in it.
+fn objects(whole: &str) -> (Vec<Value>, bool) {
+    let (mut found, mut is_edge, mut text) = (Vec::new(), false, whole);
+    while !text.is_empty() {
+        let begins = text.trim_start().starts_with(['{', '[']);
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        text = match values.next().filter(|_| begins) {
+            Some(Ok(value)) => {
+                match value {
+                    Value::Array(values) => found.extend(values),
+                    value => found.push(value),
+                }
+                is_edge |= text.len() == whole.len() || text[values.byte_offset()..].trim().is_empty();
+                &text[values.byte_offset()..]
+            }
+            Some(Err(_)) | None => text.split_once('\n').map_or("", |(_, after)| after),
         };
     }
-    if !last.starts_with('{') {
-        return unchanged();
-    }
-    let Ok(said) = serde_json::from_str::<Value>(last) else { return unchanged() };
-    match (said["type"].as_str(), said["result"].as_str(), &said["usage"]) {
-        (Some("result"), Some(result), usage @ Value::Object(_)) => {
-            (result.to_owned(), usage_of(usage, said.get("total_cost_usd")))
+    (found, is_edge)
+}
+
+/// The run of a coding agent, as its events tell.
+#[derive(Default)]
+struct AgentRun {
+    is_known: bool,
+    end: Option<Option<String>>,
+    text: Option<String>,
+    usage: Usage,
+}
+
+impl AgentRun {
+    fn take(&mut self, event: &Value) {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let part = &event["part"];
+        let fails = |has_failed: bool| has_failed.then(|| failure_of(event));
+        match (kind, event["sessionID"].is_string()) {
+            ("thread.started" | "turn.started", _) | ("step_start" | "tool_use", true) => {
+                (self.is_known, self.end) = (true, None);
+            }
+            ("system" | "init", _) if event["session_id"].is_string() => (self.is_known, self.end) = (true, None),
+            ("message", _) if event["role"] == "assistant" => {
+                let before = self.text.take().filter(|_| event["delta"] == true).unwrap_or_default();
+                self.text = Some(before + event["content"].as_str().unwrap_or_default());
+            }
+            ("item.completed", _) if event["item"]["type"] == "agent_message" => self.say(&event["item"]["text"]),
+            ("text", true) => self.say(&part["text"]),
+            ("step_finish", true) => {
+                let tokens = [&part["tokens"], &part["tokens"]["cache"]];
+                self.count(&tokens, &["input", "read", "write"], &["output", "reasoning"], &part["cost"]);
+                let has_ended = !matches!(part["reason"].as_str(), Some("tool-calls") | None);
+                self.end = has_ended.then(|| fails(part["reason"] != "stop"));
+            }
+            ("error", true) | ("turn.failed", _) => self.end = Some(fails(true)),
+            ("turn.completed", _) => {
+                self.usage.add(&usage_of(&event["usage"], &Value::Null));
+                self.end = Some(None);
+            }
+            // Gemini's, then Claude's.
+            ("result", _)
+                if event["status"].is_string() && (event["stats"].is_object() || event["error"].is_object()) =>
+            {
+                self.usage = usage_of(&event["stats"], &Value::Null);
+                self.end = Some(fails(event["status"] != "success"));
+            }
+            ("result", _) if event["subtype"].is_string() || event["is_error"].is_boolean() => {
+                self.say(&event["result"]);
+                self.usage = usage_of(&event["usage"], &event["total_cost_usd"]);
+                let subtype = event["subtype"].as_str().unwrap_or_default();
+                self.end = Some(fails(event["is_error"] == true || subtype.starts_with("error")));
+            }
+            ("", _)
+                if event["session_id"].is_string() && (event["response"].is_string() || event["error"].is_object()) =>
+            {
+                self.say(&event["response"]);
+                for model in event["stats"]["models"].as_object().into_iter().flat_map(serde_json::Map::values) {
+                    self.count(&[&model["tokens"]], &["prompt"], &["candidates", "thoughts"], &Value::Null);
+                }
+                self.end = Some(fails(event["error"].is_object()));
+            }
+            _another => return,
         }
-        (Some("turn.completed"), _, usage @ Value::Object(_)) => {
-            (last_message(before).unwrap_or_else(|| before.to_owned()), usage_of(usage, None))
-        }
-        (_, _, _) => unchanged(),
+        self.is_known |= self.end.is_some();
     }
+
+    fn say(&mut self, text: &Value) {
+        self.text = text.as_str().map(str::to_owned).or(self.text.take());
+    }
+
+    fn count(&mut self, counts: &[&Value], input: &[&str], output: &[&str], cost: &Value) {
+        let all = |name: &&str| counts.iter().filter_map(|of| of[*name].as_u64()).fold(0, u64::saturating_add);
+        let sum = |names: &[&str]| names.iter().map(all).fold(0, u64::saturating_add);
+        let usage = serde_json::json!({ "input_tokens": sum(input), "output_tokens": sum(output) });
+        self.usage.add(&usage_of(&usage, cost));
+    }
+}
+
+/// The words of an event about a failure.
+fn failure_of(event: &Value) -> String {
+    let error = &event["error"];
+    let places = [
+        &event["subtype"],
+        &event["part"]["reason"],
+        &error["name"],
+        &error["type"],
+        &event["result"],
+        &event["errors"][0],
+        &error["message"],
+        &error["data"]["message"],
+        error,
+    ];
+    let mut words =
+        places.into_iter().filter_map(Value::as_str).filter(|words| *words != "success").collect::<Vec<_>>();
+    words.dedup();
+    if words.is_empty() { "it gives no reason".to_owned() } else { words.join(": ") }
 }
 
 /// The usage of a run: as reported by the program; if that lacks tokens and they are wanted, an estimate from the
@@ -56,13 +182,16 @@ pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) 
 }
 
 /// A value that is neither a number of tokens nor a price is ignored with a warning.
-fn usage_of(said: &Value, cost: Option<&Value>) -> Usage {
+fn usage_of(said: &Value, cost: &Value) -> Usage {
     let count = |key: &str| said.get(key).map_or(0, |value| number(key, value.as_u64(), value, TOKENS_MAX));
-    let cached = CACHED.iter().map(|key| count(key)).fold(0, u64::saturating_add);
+    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"]
+        .iter()
+        .map(|key| count(key))
+        .fold(0, u64::saturating_add);
     Usage {
         input_tokens: count("input_tokens").saturating_add(cached),
         output_tokens: count("output_tokens"),
-        cost_micros: cost.map_or(0, |value| number("cost", value.as_f64().and_then(micros), value, COST_MICROS_MAX)),
+        cost_micros: number("cost", cost.as_f64().and_then(micros), cost, COST_MICROS_MAX),
         ..Usage::default()
     }
 }
@@ -90,20 +219,13 @@ fn micros(cost: f64) -> Option<u64> {
     (cost >= 0.0).then(|| (cost * 1e6).round() as u64)
 }
 
-/// The agent's last message, from output with one event per line.
-fn last_message(events: &str) -> Option<String> {
-    let events = events.lines().rev().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let messages = events.filter(|event| event["item"]["type"] == "agent_message");
-    messages.filter_map(|event| event["item"]["text"].as_str().map(str::to_owned)).next()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn check(text: &str, remains: &str, input_tokens: u64, output_tokens: u64, cost_micros: u64) {
-        let (rest, usage) = split(text);
-        assert_eq!(rest, remains);
+        let Reported { text: rest, usage, failure } = read(text);
+        assert_eq!((rest.as_str(), failure), (remains, None));
         assert_eq!(usage, Usage { input_tokens, output_tokens, cost_micros, ..Usage::default() });
     }
 
@@ -137,6 +259,138 @@ mod tests {
                      {\"type\":\"item.completed\",\"item\":{\"id\":\"a\",\"type\":\"agent_message\",\"text\":\"done\"}}\n\
                      {\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":90,\"cached_input_tokens\":80,\"output_tokens\":5}}";
         check(codex, "done", 90, 5, 0);
+    }
+
+    /// The output of a coding agent; its last message, its tokens, and the words of its failure.
+    type Said = (&'static str, &'static str, (u64, u64), Option<&'static str>);
+
+    const RUNS: [Said; 25] = [
+        (
+            r#"{"type":"result","subtype":"success","is_error":true,"result":"usage limit reached","usage":{"input_tokens":3}}"#,
+            "usage limit reached",
+            (3, 0),
+            Some("usage limit reached"),
+        ),
+        (
+            r#"{"type":"result","subtype":"error_max_turns","is_error":true,"usage":{"input_tokens":9,"output_tokens":2}}"#,
+            "",
+            (9, 2),
+            Some("error_max_turns"),
+        ),
+        (
+            r#"{"type":"result","subtype":"error_during_execution","errors":["lost"],"usage":{}}"#,
+            "",
+            (0, 0),
+            Some("error_during_execution: lost"),
+        ),
+        // With `verbose` it is an array; it may have several lines.
+        (
+            r#"[{"type":"system","subtype":"init","session_id":"s"},
+            {"type":"result","subtype":"success","is_error":false,"result":"done","usage":{"output_tokens":2}}]"#,
+            "done",
+            (0, 2),
+            None,
+        ),
+        (
+            r#"[{"type":"system","subtype":"init","session_id":"s"},{"type":"result","is_error":true,"result":"no"}]"#,
+            "no",
+            (0, 0),
+            Some("no"),
+        ),
+        ("warning: a proxy\n{\"type\":\"result\",\"is_error\":true,\"result\":\"no\"}", "no", (0, 0), Some("no")),
+        (r#"{"type":"system","subtype":"init","session_id":"s"}"#, "", (0, 0), Some("its output has no end")),
+        (r#"{"type":"result","subtype":"success","result":"it was cu"#, "", (0, 0), Some("its output has no end")),
+        (
+            "{\"type\":\"thread.started\"}\n{\"type\":\"turn.started\"}\n{\"type\":\"turn.failed\",\"error\":{\"message\":\"lost\"}}",
+            "",
+            (0, 0),
+            Some("lost"),
+        ),
+        ("{\"type\":\"thread.started\"}\n{\"type\":\"turn.started\"}", "", (0, 0), Some("its output has no end")),
+        // A lost connection that was found again.
+        (
+            "{\"type\":\"turn.started\"}\n{\"type\":\"error\",\"message\":\"Reconnecting\"}\n\
+          {\"type\":\"item.completed\",\"item\":{\"type\":\"agent_message\",\"text\":\"done\"}}\n\
+          {\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":4}}",
+            "done",
+            (4, 0),
+            None,
+        ),
+        (
+            "{\"session_id\":\"s\",\n \"response\":\"done\",\n \"stats\":{\"models\":{\"m\":{\"tokens\":{\"prompt\":5,\"candidates\":2,\"thoughts\":1}}}}}",
+            "done",
+            (5, 3),
+            None,
+        ),
+        (
+            r#"{"session_id":"s","error":{"type":"FatalTurnLimitedError","message":"too many turns"}}"#,
+            "",
+            (0, 0),
+            Some("FatalTurnLimitedError: too many turns"),
+        ),
+        (
+            "{\"type\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"message\",\"role\":\"assistant\",\"content\":\"do\",\"delta\":true}\n\
+          {\"type\":\"message\",\"role\":\"assistant\",\"content\":\"ne\",\"delta\":true}\n\
+          {\"type\":\"result\",\"status\":\"success\",\"stats\":{\"input_tokens\":6,\"output_tokens\":1}}",
+            "done",
+            (6, 1),
+            None,
+        ),
+        (
+            "{\"type\":\"init\",\"session_id\":\"s\"}\n{\"type\":\"result\",\"status\":\"error\",\"error\":{\"message\":\"safety\"}}",
+            "",
+            (0, 0),
+            Some("safety"),
+        ),
+        (
+            "{\"type\":\"text\",\"sessionID\":\"s\",\"part\":{\"text\":\"done\"}}\n\
+          {\"type\":\"step_finish\",\"sessionID\":\"s\",\"part\":{\"reason\":\"stop\",\"cost\":0,\
+          \"tokens\":{\"input\":7,\"output\":2,\"reasoning\":1,\"cache\":{\"read\":3,\"write\":0}}}}",
+            "done",
+            (10, 3),
+            None,
+        ),
+        (
+            "{\"type\":\"step_finish\",\"sessionID\":\"s\",\"part\":{\"reason\":\"tool-calls\"}}\n\
+          {\"type\":\"error\",\"sessionID\":\"s\",\"error\":{\"name\":\"APIError\",\"data\":{\"message\":\"429\"}}}",
+            "",
+            (0, 0),
+            Some("APIError: 429"),
+        ),
+        ("{\"type\":\"step_start\",\"sessionID\":\"s\"}", "", (0, 0), Some("its output has no end")),
+        ("{\"type\":\"step_finish\",\"sessionID\":\"s\",\"part\":{\"reason\":\"length\"}}", "", (0, 0), Some("length")),
+        ("{\"type\":\"result\",\"is_error\":true,\"result\":\"no\"}\nnotice: update", "no", (0, 0), Some("no")),
+        ("{\"type\":\"result\",\"result\":\"aa\n... 9 bytes dropped ...\naa\",\"is_error\":false}", "", (0, 0), None),
+        (
+            "{\"type\":\"result\",\"result\":\"aa\n... 9 bytes dropped ...\naa\",\"is_error\":true}",
+            "",
+            (0, 0),
+            Some("its output, which is cut, says so"),
+        ),
+        // A program's own JSON, and an answer about such JSON.
+        (r#"{"type":"result","status":"error","suite":"a negative test"}"#, "", (0, 0), None),
+        (
+            "It prints:\n{\"type\":\"result\",\"subtype\":\"error\",\"is_error\":true}\nAll tests pass.",
+            "",
+            (0, 0),
+            None,
+        ),
+        (
+            "Its log ends so:\n{\"type\":\"turn\"}\nand nothing failed",
+            "Its log ends so:\n{\"type\":\"turn\"}\nand nothing failed",
+            (0, 0),
+            None,
+        ),
+    ];
+
+    #[test]
+    fn a_run_fails_if_its_output_says_so_or_has_no_end() {
+        for (text, said, tokens, failure) in RUNS {
+            let found = read(text);
+            assert_eq!(found.failure.as_deref(), failure, "{text}");
+            assert_eq!((found.usage.input_tokens, found.usage.output_tokens), tokens, "{text}");
+            assert!(found.text == said || said.is_empty() && found.text == text, "{text}: {}", found.text);
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! stopped. The plan's state says what may start, and in which order: the worker decides nothing.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
@@ -71,6 +71,8 @@ pub struct Worker {
     agents: Agents,
     /// Checks whether links answer, if configured.
     links: Option<Links>,
+    /// The plans whose folders are not here, which was said.
+    left: Mutex<HashSet<String>>,
 }
 
 impl Worker {
@@ -84,7 +86,7 @@ impl Worker {
     ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
-        Self { store, roster, life, jobs, interrupted, agents, links: None }
+        Self { store, roster, life, jobs, interrupted, agents, links: None, left: Mutex::default() }
     }
 
     /// Makes its agents plan their sub-plans by a model.
@@ -163,13 +165,21 @@ impl Worker {
     fn may_run(&self, Dispatch { plan, task, parameters, kind, .. }: &Dispatch) -> bool {
         let Some(actor) = self.roster.actor(*kind, parameters).filter(Actor::may_start) else { return false };
         let basis = |trust: &Trust| trust.basis(&Input::of_dispatch(plan, *task, parameters), actor.name());
+        if let Some(Err(why)) = parameters.folder.as_ref().map(|folder| self.roster.find(folder)) {
+            if self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
+                tracing::warn!(
+                    "{plan} is left to other workers: {why}; to run it here: crewlog resume {plan} --in FOLDER"
+                );
+            }
+            return false;
+        }
         self.roster.trust.as_ref().is_none_or(|trust| basis(trust).is_some())
     }
 
     /// Carries a task out from the claim to its end.
     async fn carry_out(
         self: Arc<Self>,
-        dispatch: Dispatch,
+        mut dispatch: Dispatch,
         mut stop: watch::Receiver<Option<Stop>>,
     ) -> (TaskKey, Position) {
         let key = dispatch.key();
@@ -180,6 +190,11 @@ impl Worker {
                 return (key, dispatch.seen);
             }
         }
+        if let Some(kept) = &dispatch.parameters.folder {
+            let Ok(folder) = self.roster.find(kept) else { return (key, dispatch.seen) };
+            dispatch.parameters.folder = Some(folder.to_string_lossy().into_owned());
+        }
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         // Only the holder checks links, and renders the prompt that the start of an agent records.
         let is_early = self.links.is_none() && !matches!(actor, Actor::Agent(..));

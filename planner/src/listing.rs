@@ -183,7 +183,7 @@ impl ListedPlan {
         if summary.title.is_empty() {
             summary.title = title;
         }
-        if let Some(Event::PlanForked { parent, at, reason }) = event {
+        if let Some(Event::PlanForked { parent, at, reason, .. }) = event {
             summary.parent = Some(Parent { plan: parent.clone(), at: *at, reason: reason.clone() });
         }
     }

@@ -179,8 +179,10 @@ pub struct Condition {
     pub text: String,
     /// True for the branch taken when it does not hold.
     pub negated: bool,
-    /// The task that decides it: the condition holds if that task completes. If it has no command, a person is asked.
-    pub outcome_of: Option<TaskId>,
+    /// The tasks that decide it: the condition holds if all of them complete, and not if all fail. Otherwise, and if one has no
+    /// command, a person is asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outcome_of: Vec<TaskId>,
     /// The first task with this condition, whose question all of them share; this task when unset.
     pub first: Option<TaskId>,
 }
@@ -188,7 +190,15 @@ pub struct Condition {
 impl Condition {
     /// A condition that a person decides.
     pub fn asked(text: String, negated: bool) -> Self {
-        Self { text, negated, outcome_of: None, first: None }
+        Self { text, negated, outcome_of: Vec::new(), first: None }
+    }
+
+    /// The words for the success of steps.
+    pub fn outcome_text(names: &[String]) -> String {
+        match names {
+            [one] => format!("step {one} succeeds"),
+            several => format!("all of the steps {} succeed", several.join(", ")),
+        }
     }
 
     /// The condition in words.
@@ -204,7 +214,7 @@ impl TaskPlan {
     /// The key of its condition, if it has one.
     pub fn condition_key(&self) -> Option<ConditionKey> {
         let condition = self.condition.as_ref()?;
-        let first = condition.outcome_of.or(condition.first);
+        let first = condition.outcome_of.first().copied().or(condition.first);
         Some((first.unwrap_or(self.id), condition.text.clone()))
     }
 }

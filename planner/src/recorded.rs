@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use crate::claim::{Ending, TaskCommand, TaskEvent};
 use crate::event::{Amendment, Command, Event, ExecutorEvent};
 use crate::plan::Proposal;
-use crate::planner::FORK_PAUSE;
 
 /// The most bytes of amendments that are recorded as given; longer ones are restored from the events.
 pub const RECORDED_AMENDMENTS_BYTES_MAX: usize = 64 << 10;
@@ -86,11 +85,8 @@ impl Command {
                 settings.clone_from(config);
             }
             Self::Fork { parent, at, reason, pauses, amendments } => {
-                let Event::PlanForked { parent: of, at: position, reason: why } = first? else { return None };
-                (*parent, *at, *reason) = (of.clone(), *position, why.clone());
-                // A budget may pause it too, for a reason of its own.
-                let is_own = |event: &Event| matches!(event, Event::PlanPaused { reason, .. } if reason == FORK_PAUSE);
-                *pauses = events.get(1).is_some_and(is_own);
+                let Event::PlanForked { parent: of, at: position, reason: why, is_draft } = first? else { return None };
+                (*parent, *at, *reason, *pauses) = (of.clone(), *position, why.clone(), *is_draft);
                 let is_amended = |event: &&Event| matches!(event, Event::TasksAmended { .. });
                 complete(amendments, events.iter().find(is_amended));
             }

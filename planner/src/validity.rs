@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::lines::At;
-use crate::plan::{Dependency, TaskId, TaskPlan};
+use crate::lines::{At, Lines};
+use crate::plan::{Dependency, Span, TaskId, TaskPlan};
 
 /// Maximum number of tasks in a plan.
 pub const TASKS_MAX: usize = 100_000;
@@ -17,7 +17,10 @@ pub fn validate(tasks: &[TaskPlan]) -> Result<(), InvalidPlan> {
 }
 
 /// By index: the dependencies of the tasks of a valid plan, which refer to indexes instead of ids, and their ranks.
-pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<usize>), InvalidPlan> {
+///
+/// # Errors
+/// As of [`validate`].
+pub fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<usize>), InvalidPlan> {
     let nowhere = At::default();
     if tasks.is_empty() {
         return Err(InvalidPlan::EmptyPlan);
@@ -58,7 +61,7 @@ pub(crate) fn edges_of(tasks: &[TaskPlan]) -> Result<(Vec<Vec<Dependency>>, Vec<
 }
 
 /// The index of the task that another depends on.
-pub(crate) fn before(one: &Dependency) -> usize {
+pub fn before(one: &Dependency) -> usize {
     one.task.0 as usize - 1
 }
 
@@ -122,6 +125,9 @@ pub enum InvalidPlan {
     /// The format of another tool, and the problem.
     #[error("this file is not valid {0}: {1}{2}; correct it, or choose another format with --format")]
     BadJson(&'static str, String, At),
+    /// The first mark of an unfinished merge.
+    #[error("this file has the marks of an unfinished merge{0}; finish it, and remove the marks")]
+    Unmerged(At),
     #[error("{value} {limit} are more than {max}; split the plan into several")]
     LimitPassed { limit: &'static str, value: usize, max: usize },
 }
@@ -149,6 +155,21 @@ impl InvalidPlan {
         if value > max { Err(Self::LimitPassed { limit, value, max }) } else { Ok(()) }
     }
 
+    /// Refuses a file with the marks of a merge that nobody finished.
+    pub(crate) fn check_merged(text: &str) -> Result<(), Self> {
+        let mut marks = ["<<<<<<<", "=======", ">>>>>>>"].into_iter().peekable();
+        let mut begin = 0;
+        for line in text.lines() {
+            let is_mark =
+                |mark: &&str| line.strip_prefix(*mark).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '));
+            let Some(mark) = marks.next_if(is_mark) else { continue };
+            if mark == "<<<<<<<" {
+                begin = Span::of(text, line).start;
+            }
+        }
+        if marks.peek().is_none() { Err(Self::Unmerged(Lines::new(text).at(begin))) } else { Ok(()) }
+    }
+
     /// Line and column of the problem, both from 1; `None` if it concerns the whole or there is no text.
     pub const fn place(&self) -> Option<(usize, usize)> {
         match self {
@@ -157,7 +178,8 @@ impl InvalidPlan {
             | Self::AmbiguousId(_, _, at)
             | Self::DuplicateId(_, at, _)
             | Self::SelfDependency(_, at)
-            | Self::BadJson(_, _, at) => at.0,
+            | Self::BadJson(_, _, at)
+            | Self::Unmerged(at) => at.0,
             Self::EmptyPlan | Self::IdOrder(..) | Self::LimitPassed { .. } => None,
         }
     }

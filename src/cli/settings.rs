@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting};
+use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting, price};
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::state::Measure;
 use crewlog_planner::{parse, priority};
@@ -79,7 +79,7 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
         "compensate" => Setting::Compensate(value.map_or(Ok(false), |value| one_of(&BOOLS, value))?),
         "standing" => Setting::Standing(value.map_or(Ok(false), |value| one_of(&BOOLS, value))?),
         "budget.tokens" => return Ok(Change::Budget(Measure::Tokens, value.map(whole).transpose()?)),
-        "budget.cost" => return Ok(Change::Budget(Measure::Cost, value.map(micros).transpose()?)),
+        "budget.cost" => return Ok(Change::Budget(Measure::Cost, value.map(price).transpose()?)),
         "budget.time" => return Ok(Change::Budget(Measure::Duration, value.map(millis).transpose()?)),
         "prompt.profile" => {
             return Ok(Change::Profile(value.map_or(Ok(default.profile), |value| one_of(&PROFILES, value))?));
@@ -241,15 +241,4 @@ fn kind(typed: &str) -> Result<NodeKind, String> {
     let found = NodeKind::ALL.iter().find(|kind| kind.as_str().eq_ignore_ascii_case(typed));
     let names = || listed(NodeKind::ALL.iter().map(|kind| kind.as_str()));
     found.copied().ok_or_else(|| format!("unknown kind {typed:?}: use one of {}", names()))
-}
-
-/// A cost in millionths: `2`, `2.50`.
-fn micros(typed: &str) -> Result<u64, String> {
-    let wrong = || "invalid cost: use a number such as 2 or 2.50".to_owned();
-    let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
-        return Err(wrong());
-    }
-    format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
 }

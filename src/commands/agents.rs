@@ -5,10 +5,9 @@ use serde_json::json;
 
 use crate::cli::typed::AtPosition;
 use crate::context::Session;
-use crate::context::roster::executor_json;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{in_one_line, one_line};
-use crate::views::facts;
+use crate::views::facts::{self, configured};
 use crate::views::views;
 
 #[derive(Debug, Args)]
@@ -41,7 +40,7 @@ pub fn list_executors(session: &Session) -> Result<Code, Failure> {
     let config = session.config()?;
     let file = config.file.as_ref().map(|file| file.to_string_lossy());
     let width = config.agents.iter().map(|agent| agent.name.len()).max().unwrap_or(0);
-    session.print_list("executors", json!({ "config": file }), &config.agents, executor_json, |to, agent| {
+    session.print_list("executors", json!({ "config": file }), &config.agents, configured, |to, agent| {
         let command = one_line(&in_one_line(&agent.program.line()), 100);
         let kinds = agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
         let kinds = if kinds.is_empty() { "every kind" } else { &kinds };

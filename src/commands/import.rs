@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use clap::Args;
-use crewlog_executors::consent;
+use crewlog_executors::crew::project;
 use crewlog_executors::exports::Exported;
 use crewlog_mq::{Error, EventStore, LogIdentity, Memory, Options, Position, Recorded};
 use serde_json::json;
@@ -33,11 +33,11 @@ pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
     let (store, is_new) = session.place.open_or_make().await?;
     // The decisions of others do not count here. Until the import has ended, none does.
     let file = session.place.beside("imported");
-    let before = consent::imported(&file).map_err(Failure::user)?;
-    consent::note_import(&file, Position(i64::MAX)).map_err(Failure::user)?;
+    let before = project::imported(&file).map_err(Failure::user)?;
+    project::note_import(&file, Position(i64::MAX)).map_err(Failure::user)?;
     let imported = store.import(identity.clone(), records).await;
     let up_to = imported.as_ref().map_or(before, |done| if done.n_added > 0 { done.head } else { before });
-    consent::note_import(&file, up_to).map_err(Failure::user)?;
+    project::note_import(&file, up_to).map_err(Failure::user)?;
     let imported = imported.map_err(|error| {
         let failure = refused(error);
         let made = format!("the log at {} was made for it, and is empty", session.place.shown());

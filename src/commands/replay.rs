@@ -1,4 +1,4 @@
-//! `replay`: shows a plan's events one by one, with the cause of each and its changes. It appends and executes nothing.
+//! `replay`: tells a plan's history, event by event: what each changed. It appends and executes nothing.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -53,11 +53,6 @@ pub struct Replay {
 
 /// Changes in the text of a step; JSON has all of them.
 const CHANGES_SHOWN_MAX: usize = 40;
-
-/// Characters of the data and of the command in the text of a step; JSON has all of them.
-const DATA_CHARS_MAX: usize = 300;
-
-const COMMAND_CHARS_MAX: usize = 200;
 
 /// Characters of a difference in the text; JSON has all of it.
 const DIFFERENCE_CHARS_MAX: usize = 2_000;
@@ -299,34 +294,22 @@ impl Steps {
             subject: subject(&self.view, recorded),
             event_type: &recorded.event_type,
             data: serde_json::from_str(&recorded.data)?,
-            why: self.why(recorded, cause.as_ref(), command.as_ref()),
+            author: if cause.is_none() { author(&extra, command.as_ref()) } else { String::new() },
             cause,
             command,
             changes,
         })
     }
+}
 
-    fn why(&self, recorded: &Recorded, cause: Option<&CauseJson<'_>>, command: Option<&Value>) -> String {
-        let command = command.map(command_words);
-        if let Some(CauseJson { position, event_type, event_id }) = cause {
-            let command = command.map_or_else(String::new, |command| format!(": {command}"));
-            return match position.zip(*event_type) {
-                Some((position, event_type)) => format!("because of {position} {event_type}{command}"),
-                None => format!("because of event {event_id}, which is not of this plan{command}"),
-            };
-        }
-        match command {
-            Some(command) if command.starts_with("SetTimers ") || command.starts_with("FireTimer ") => {
-                format!("because of the time: {command}")
-            }
-            Some(command) => format!("asked by a person: {command}"),
-            None if recorded.append_start < recorded.position => {
-                let first = self.events.binary_search_by_key(&recorded.append_start, |event| event.position);
-                let first = first.map_or("of another plan", |first| &self.events[first].event_type);
-                format!("in one append with {} {first}", recorded.append_start)
-            }
-            None => "no recorded cause".to_owned(),
-        }
+/// The author of an order that no event caused.
+fn author(extra: &Value, command: Option<&Value>) -> String {
+    let is_timer =
+        command.is_some_and(|command| ["SetTimers", "FireTimer"].iter().any(|name| !command[name].is_null()));
+    let named = ["agent", "account"].iter().find_map(|by| extra["by"][by].as_str());
+    match named.filter(|_| !is_timer) {
+        Some(name) => format!("  (by {})", one_line(name, 80)),
+        None => String::new(),
     }
 }
 
@@ -369,44 +352,35 @@ struct StepJson<'a> {
     cause: Option<CauseJson<'a>>,
     command: Option<Value>,
     changes: Vec<Change>,
-    /// The cause and the command in words.
     #[serde(skip)]
-    why: String,
+    author: String,
 }
 
 impl StepJson<'_> {
-    /// As text: the event, its data, its cause, and its changes.
+    /// As text: what the event changed, and who ordered it. JSON has its data, its cause and all changes.
     fn print(&self, mut to: impl Write) -> io::Result<()> {
-        let Self { position, stream_id, subject, event_type, .. } = self;
         let created_at = moment_of(&self.created_at).map_or_else(String::new, utc);
-        let event = visible(&format!("{stream_id} {subject}  {event_type}"));
-        writeln!(to, "{position:>6}  {created_at}  {event}")?;
-        let mut line = |text: &str| writeln!(to, "        {}", visible(text));
-        line(&one_line(self.data.get(), DATA_CHARS_MAX))?;
-        line(&self.why)?;
-        let mut n_changes = 0;
-        for change in in_short(&self.changes) {
-            n_changes += 1;
-            if n_changes <= CHANGES_SHOWN_MAX {
-                line(&format!("* {change}"))?;
+        let is_told = |change: &&Change| {
+            let is_end = ["done", "failed", "cancelled", "paused"].iter().any(|end| change.to == *end);
+            change.field != "attempts" && (change.of != "plan" || change.field != "status" || is_end)
+        };
+        let mut changes = in_short(&self.changes).filter(is_told).map(Change::to_string);
+        let first = changes.next().unwrap_or_else(|| format!("{}: {}", self.subject, in_words(self.event_type)));
+        writeln!(to, "{:>6}  {created_at}  {}", self.position, visible(&(first + &self.author)))?;
+        for (n, change) in changes.enumerate() {
+            match n {
+                CHANGES_SHOWN_MAX => return writeln!(to, "        and more"),
+                _ => writeln!(to, "        {}", visible(&change))?,
             }
         }
-        match n_changes {
-            0 => line("* no change to the plan"),
-            1..=CHANGES_SHOWN_MAX => Ok(()),
-            more => line(&format!("* and {} more", more - CHANGES_SHOWN_MAX)),
-        }
+        Ok(())
     }
 }
 
-/// A recorded command, with its name first.
-fn command_words(command: &Value) -> String {
-    let named = command.as_object().filter(|command| command.len() == 1).and_then(|command| command.iter().next());
-    match named {
-        Some((name, fields)) if fields.as_object().is_none_or(serde_json::Map::is_empty) => one_line(name, 40),
-        Some((name, fields)) => format!("{} {}", one_line(name, 40), one_line(&fields.to_string(), COMMAND_CHARS_MAX)),
-        None => one_line(&command.to_string(), COMMAND_CHARS_MAX),
-    }
+/// The name of an event type in words: `task started`.
+fn in_words(name: &str) -> String {
+    let parted = name.chars().flat_map(|c| c.is_uppercase().then_some(' ').into_iter().chain(c.to_lowercase()));
+    parted.collect::<String>().trim_start().to_owned()
 }
 
 /// `replay --verify`: decides the commands of a plan, or of all plans, again.

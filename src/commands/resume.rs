@@ -1,18 +1,25 @@
 //! `resume`: runs what a plan has left, or lets a task start.
 
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use clap::Args;
 use crewlog_executors::caller::request;
 use crewlog_executors::claiming::claim_of;
+use crewlog_executors::crew::folders::Folders;
+use crewlog_executors::crew::worktree::Repository;
 use crewlog_executors::planning;
-use crewlog_executors::roster::Roster;
+use crewlog_mq::{EventStore, Runner};
 use crewlog_planner::claim::TaskCommand;
-use crewlog_planner::event::Command;
+use crewlog_planner::event::{Command, Setting};
+use crewlog_planner::planner::Planner;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::cli::typed::Address;
-use crate::consent::allow_programs;
+use crate::cli::typed::{Address, BY_PERSON};
+use crate::consent::{allow_programs, consent, keep};
 use crate::context::{Session, roster};
 use crate::plan_file::sync;
 use crate::run::runtime::RunArgs;
@@ -31,6 +38,9 @@ pub struct Resume {
     /// Write the states of tasks into the plan's file, and apply changes of the file
     #[arg(long)]
     pub sync: bool,
+    /// Run it in this folder from now on
+    #[arg(long = "in", value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
     /// Only resume the plan, and leave its tasks to `crewlog work`
     #[arg(long, conflicts_with_all = ["timeout", "task_timeout", "sync"])]
     pub detach: bool,
@@ -50,7 +60,7 @@ pub struct ResumeTarget {
 /// Resumes a plan without running it here, or lets a task start.
 pub async fn resume_detached(session: &Session, ResumeTarget { target }: ResumeTarget) -> Result<Code, Failure> {
     let run_args = RunArgs::without_model();
-    resume(session, Resume { target: Some(target), sync: false, detach: true, run_args }).await
+    resume(session, Resume { target: Some(target), sync: false, folder: None, detach: true, run_args }).await
 }
 
 pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> {
@@ -74,7 +84,15 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         // The current text of the file is applied before a task starts.
         sync::keep_once(session, &store, &plan).await?;
     }
-    let mut planner = planning::catch_up(&store, &plan, tags).await?;
+    let mut planner = planning::catch_up(&store, &plan, tags.clone()).await?;
+    if let Some(folder) = &resume.folder {
+        move_to(session, &store, (&plan, &tags), &mut planner, folder).await?;
+    } else if let (Some(kept), false) = (&planner.handler().state().config.folder, resume.detach) {
+        roster.find(kept).map_err(|why| {
+            Failure::user(format!("{plan} cannot run here: {why}"))
+                .hint(format!("to run it in another folder: {} --in FOLDER", session.command_on("resume", &plan)))
+        })?;
+    }
     // Fires the timers that came due without a host.
     planning::keep_time(&mut planner, &store).await?;
     if !resume.detach && (session.yes || session.terminal.is_interactive) {
@@ -100,9 +118,28 @@ pub async fn resume(session: &Session, resume: Resume) -> Result<Code, Failure> 
         let json = json!({ "plan": plan, "status": state_now(session, &plan).await? });
         return session.print_done(&format!("{plan} is resumed"), &json);
     }
-    let roster = Roster { trust: session.trust(&[]).await?, ..roster };
+    let roster = roster::to_work(session, roster, &[]).await?;
     let run_session = RunSession::new(session, store, plan, Some(since), &resume.run_args, roster, signals).await?;
     run_session.run(resume.sync).await
+}
+
+/// Has a plan run in another folder. The agreements to its tasks name their folder, so they are given again.
+async fn move_to(
+    session: &Session,
+    store: &EventStore,
+    (plan, tags): (&str, &[String]),
+    planner: &mut Runner<Planner>,
+    folder: &Path,
+) -> Result<(), Failure> {
+    let folder = fs::canonicalize(session.folder.join(folder))
+        .map_err(|error| Failure::user(format!("{} cannot be used: {error}", folder.display())))?;
+    let kept = Folders { repository: Repository::around(&folder), ..session.folders(true)? }.keep(&folder);
+    let roster = roster::roster(session, Duration::MAX, &[])?;
+    let open = planner.handler().state().tasks.iter().filter(|task| !task.status.is_end());
+    let tasks: Vec<_> = open.map(|task| task.plan.clone()).collect();
+    let agreed = consent(session, &tasks, &roster, ("", Some(&kept))).await?;
+    order(planner, Command::Configure { changes: vec![Setting::Folder(kept)], reason: BY_PERSON.to_owned() }).await?;
+    keep(session, store, (plan, tags), (planner.handler().state(), u64::MAX), agreed).await
 }
 
 /// `resume` of a task, which only allows it to start; or of one that was parked after too many agents were lost with it.

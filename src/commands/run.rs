@@ -108,6 +108,8 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     print_warnings(session, &parsed.warnings, path);
     refuse_losses(session, &parsed, &text, run.reading.format.is_some())?;
     let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
+    let folders = session.folders(true)?;
+    config.file.path = config.file.path.map(|path| folders.keep(Path::new(&path)));
     if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
         config.summaries = Summaries::Model;
     }
@@ -154,7 +156,7 @@ pub async fn start(
     id: String,
     begin: Command,
     (agreed, tasks): (Consent, Vec<TaskPlan>),
-    mut roster: Roster,
+    roster: Roster,
     run_args: Option<&RunArgs>,
     is_synced: bool,
 ) -> Result<Code, Failure> {
@@ -164,7 +166,7 @@ pub async fn start(
     let of_plan = (&tasks, folder.as_deref());
     let tasks = agreed.record(&store, &session.tags_of_project()?, &id, of_plan, 0, &request()).await?;
     let plan = make_plan(session, &store, id, begin).await?;
-    roster.trust = session.trust(&[]).await?;
+    let roster = roster::to_work(session, roster, &[]).await?;
     roster.trust.iter().for_each(|trust| trust.agree_here(tasks.iter().cloned()));
     if session.output == Output::Text || run_args.is_none() {
         let resume = session.command_on("resume", &plan);

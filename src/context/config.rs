@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::crew::owner::distrusted;
 use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
-use crewlog_executors::owner::distrusted;
 use crewlog_executors::private::{state_folder, user_folder};
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::secrets::Secrets;

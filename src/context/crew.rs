@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::caller::account;
-use crewlog_executors::consent::{self, Trust};
-use crewlog_executors::crew::worktree::repository_of;
-use crewlog_executors::crew::{Crew, Refusal, process};
+use crewlog_executors::consent::Trust;
+use crewlog_executors::crew::{Crew, Refusal, process, project};
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{EventStore, Position};
 use crewlog_planner::crew::CrewError;
@@ -54,14 +53,14 @@ impl Session {
     }
 
     fn imported(&self) -> Result<Position, Failure> {
-        consent::imported(&self.place.beside("imported")).map_err(Failure::user)
+        project::imported(&self.place.beside("imported")).map_err(Failure::user)
     }
 
     /// The decisions of this account and of others about what may run; `None` without a log.
     pub async fn trust(&self, others: &[String]) -> Result<Option<Trust>, Failure> {
         let Some(store) = self.place.open_if_any().await? else { return Ok(None) };
         let accounts = [&[account()], others].concat();
-        let trust = Trust::new(&store, accounts, self.imported()?, repository_of);
+        let trust = Trust::new(&store, accounts, self.imported()?, Arc::new(self.folders(false)?));
         trust.catch_up().await?;
         Ok(Some(trust))
     }
@@ -81,7 +80,7 @@ async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
 
 fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
-    let trust = Some(Trust::new(store, vec![account()], session.imported()?, repository_of));
+    let trust = Some(Trust::new(store, vec![account()], session.imported()?, Arc::new(session.folders(false)?)));
     let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster { trust, ..roster });
     Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
 }

@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crewlog_executors::caller::{By, account};
+use crewlog_executors::crew::folders::Folders;
 use crewlog_executors::crew::{Crew, project};
 use crewlog_executors::exports::EventJson;
+use crewlog_executors::private::state_folder;
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -357,11 +359,23 @@ impl Session {
 
     /// The settings of a plan that is made here, as the configuration sets them.
     pub fn config_of_new(&self, jobs: Option<usize>) -> Result<PlannerConfig, Failure> {
-        let folder = Some(self.folder.to_string_lossy().into_owned());
+        let folder = Some(self.folders(true)?.keep(&self.folder));
         let mut config = PlannerConfig { folder, ..PlannerConfig::default() };
         apply(&self.config()?.plan, &mut config);
         config.parallelism = jobs.unwrap_or(config.parallelism);
         Ok(config)
+    }
+
+    /// The paths of plans on this machine. For work the project of a repository gets its id, and is noted.
+    pub fn folders(&self, works: bool) -> Result<Folders, Failure> {
+        let repository = self.place.repository.clone();
+        let has_id = repository.is_some() && (works || self.has_project()?);
+        let project = if has_id { Some(self.project()?) } else { None };
+        let notes = state_folder().map(|folder| folder.join("projects"));
+        let folders = Folders { project, repository, notes };
+        // Without the note only commands from other folders do not find it.
+        let _ = works.then(|| folders.note());
+        Ok(folders)
     }
 
     /// The tags of the events of a plan that is made here.

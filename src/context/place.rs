@@ -8,10 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crewlog_executors::crew::owner::{distrusted, is_there};
 use crewlog_executors::crew::project::prepare;
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_executors::owner::{distrusted, is_there};
 use crewlog_executors::private::state_folder;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;

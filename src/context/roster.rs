@@ -1,13 +1,13 @@
 //! The executors that crewlog.toml configures for this process.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_executors::agent::Agent;
+use crewlog_executors::consent::Places;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_planner::agents::registry::ToolRegistry;
-use serde_json::{Value, json};
 
 use crate::context::Session;
 use crate::ui::failure::Failure;
@@ -32,19 +32,11 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     // Named executors exclude all others.
     let registry = only.is_empty().then(|| config.registry.clone());
     let knows_tools = config.knows_tools || config.registry == ToolRegistry::default();
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, knows_tools, trust: None })
+    let (trust, places) = (None, Some(Arc::new(session.folders(false)?) as Arc<dyn Places>));
+    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, knows_tools, trust, places })
 }
 
-/// Of the environment only the names: the values may be secret.
-pub fn executor_json(agent: &Agent) -> Value {
-    json!({
-        "name": agent.name,
-        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
-        "command": agent.program.argv(None),
-        "prompt": agent.prompt,
-        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
-        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
-        "jobs": agent.jobs,
-        "rate_limited": agent.rate_limited,
-    })
+/// The executors for work, with the decisions of this account and of others.
+pub async fn to_work(session: &Session, roster: Roster, others: &[String]) -> Result<Roster, Failure> {
+    Ok(Roster { trust: session.trust(others).await?, places: Some(Arc::new(session.folders(true)?)), ..roster })
 }

@@ -9,14 +9,14 @@ use std::time::{Duration, SystemTime};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::consent::Consent;
-use crewlog_executors::matching::{Changes, Comparison, FileText, told_of};
+use crewlog_executors::matching::{Changes, Comparison, FileText, n_ended, told_of};
 use crewlog_executors::private::replace_known;
 use crewlog_executors::{human, planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command};
 use crewlog_planner::parse::write_states;
-use crewlog_planner::plan::{Mark, NodeKind, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{Mark, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::PlannerError;
 use crewlog_planner::state::{Phase, PlannerState};
 use crewlog_planner::validity::InvalidPlan;
@@ -49,6 +49,8 @@ pub struct Kept<'a> {
     path: PathBuf,
     /// By task: boxes as crewlog has written them or seen them agree, where they differ from the source of the plan.
     shown: BTreeMap<TaskId, Mark>,
+    /// By task: the attempts that had ended when the file was last in step.
+    ended: BTreeMap<TaskId, u32>,
     /// The end of the log before the last change that was made here: a view up to there does not have that change.
     seen: Position,
     /// The names of tasks, by the change made to them.
@@ -96,11 +98,12 @@ impl<'a> Kept<'a> {
         let state = view.state();
         // A fork continues from a plan that already has the file.
         let is_its_own = state.origin.is_text() && state.parent.is_none();
-        let Some(path) = state.config.file.path.as_ref().filter(|_| is_its_own).map(PathBuf::from) else {
+        let Some(kept) = state.config.file.path.as_ref().filter(|_| is_its_own) else {
             let export = session.command_on("show --markdown", plan);
             let message = format!("{plan} has no file of its own: no file was read to make it, or it is a fork");
             return Err(Failure::user(message).hint(format!("to write it into a file: {export}")));
         };
+        let path = session.folders(false)?.locate(kept).map_err(Failure::user)?;
         let cell = store.cell(SPACE, plan).await?;
         Ok(Self {
             session,
@@ -109,6 +112,7 @@ impl<'a> Kept<'a> {
             tags,
             path,
             shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
+            ended: BTreeMap::new(),
             seen: Position(0),
             did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
             n_written: 0,
@@ -159,7 +163,7 @@ impl<'a> Kept<'a> {
             tokio::time::sleep(SETTLED.saturating_sub(age)).await;
         }
         let text = self.session.read_text(&self.path)?;
-        let (before, parallel) = Self::source(state)?;
+        let (before, parallel) = FileText::source_of(state)?;
         let options = state.config.file.options(parallel);
         let unreadable = |error: InvalidPlan| self.failure(error.place().map_or(1, |(line, _)| line), &error);
         let now = FileText::new(text, options).map_err(unreadable)?;
@@ -171,7 +175,7 @@ impl<'a> Kept<'a> {
             let settled = FileText::new(settled, options).map_err(unreadable)?;
             Comparison::new(view, &before, &settled).edits(options)
         };
-        comparison.boxes(&self.shown, &mut changes);
+        comparison.boxes(&self.shown, &self.ended, &mut changes);
         std::mem::take(&mut changes.notes).iter().for_each(|(line, text)| self.warn(*line, text));
         let known = before.plan.warnings.iter().map(|warning| &warning.message).collect::<HashSet<_>>();
         let new = now.plan.warnings.iter().filter(|warning| !known.contains(&warning.message));
@@ -181,7 +185,11 @@ impl<'a> Kept<'a> {
         if is_changed && self.is_taken(state, &changes, asks).await? {
             return self.amend(state, changes, asks).await;
         }
-        self.write(now, changes).await
+        let is_in_step = self.write(now, changes).await?;
+        if is_in_step {
+            self.ended = state.tasks.iter().map(|task| (task.plan.id, n_ended(task))).collect();
+        }
+        Ok(is_in_step)
     }
 
     /// Changes the plan as its file asks; true if it did. A person is asked before anything new can run.
@@ -304,15 +312,6 @@ impl<'a> Kept<'a> {
             self.shown = changes.shown;
         }
         Ok(true)
-    }
-
-    /// The source of the plan, and whether it is read without its order, as the tasks that were made of it tell.
-    fn source(state: &PlannerState) -> Result<(FileText, bool), InvalidPlan> {
-        let read = |parallel| FileText::new(state.source.to_owned(), state.config.file.options(parallel));
-        let is_soft = |task: &TaskPlan| task.depends_on.iter().any(|before| before.strength == Strength::Soft);
-        let source = read(false)?;
-        let parallel = source.plan.tasks.iter().any(is_soft) && !state.tasks.iter().any(|task| is_soft(&task.plan));
-        Ok((if parallel { read(true)? } else { source }, parallel))
     }
 
     fn failure(&self, line: usize, error: &dyn std::error::Error) -> Failure {

@@ -3,9 +3,10 @@
 use std::io;
 use std::io::Write;
 
+use crewlog_executors::agent::Agent;
 use crewlog_mq::Timestamp;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
@@ -92,4 +93,18 @@ fn words(key: &str, value: &Value, now: Option<Timestamp>) -> String {
         Value::Bool(true) => "yes".to_owned(),
         value => value.to_string(),
     }
+}
+
+/// A configured executor as JSON. Of its environment only the names: the values may be secret.
+pub fn configured(agent: &Agent) -> Value {
+    json!({
+        "name": agent.name,
+        "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
+        "command": agent.program.argv(None),
+        "prompt": agent.prompt,
+        "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        "jobs": agent.jobs,
+        "rate_limited": agent.rate_limited,
+    })
 }

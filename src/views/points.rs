@@ -49,7 +49,7 @@ pub async fn forks_of(store: &EventStore, plan: &str, up_to: Position) -> Result
     let mut forks = Vec::new();
     let query = Query::stream(event::STREAM).of_type("PlanForked");
     for_each(store, None, &query, Range::up_to(up_to), |recorded| {
-        if let Event::PlanForked { parent, at, reason } = recorded.decode()?
+        if let Event::PlanForked { parent, at, reason, .. } = recorded.decode()?
             && parent == plan
         {
             forks.push(ForkJson { plan: recorded.aggregate_id.clone(), at, reason });

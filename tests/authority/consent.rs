@@ -258,6 +258,8 @@ fn a_run_of_an_agent_binds_its_own_process_alone() {
 #[test]
 fn an_import_brings_no_consent() {
     let (scene, there) = (Scene::with_repository(), Scene::with_repository());
+    // Clones of one project.
+    [&scene, &there].iter().for_each(|clone| clone.write("crewlog.toml", "project = 'shop'\n"));
     scene.write("plan.md", "1. Run `touch ran`\n");
     scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
     scene.run(&["export", "--to", "log.jsonl"]).expect(0);

@@ -39,8 +39,8 @@ fn an_amended_plan_runs_in_its_new_form() {
     assert_eq!(scene.read("b.txt"), "other\n");
     assert_eq!(scene.read("d.txt"), "d\n");
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
-    assert!(replayed.contains("* task B priority: high"), "{replayed}");
-    assert!(replayed.contains("* task 4 is new: Run `echo d > d.txt`"), "{replayed}");
+    assert!(replayed.contains("task B priority: high"), "{replayed}");
+    assert!(replayed.contains("task 4 is new: Run `echo d > d.txt`"), "{replayed}");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_paused_task_waits_until_it_is_resumed() {
     assert_eq!(status(&scene.show(&plan), 1), "ready", "it is dispatched, and nothing here carried it out");
     scene.run(&["resume", &plan]).expect(0);
     let replayed = scene.run(&["replay", &plan]).expect(0).stdout;
-    assert!(replayed.contains("* task B is paused: yes"), "{replayed}");
+    assert!(replayed.contains("task B is paused: yes"), "{replayed}");
 }
 
 #[test]

@@ -108,12 +108,12 @@ fn tasks_have_their_labels_in_all_texts() {
     running.stderr.until(&format!(" 1: {plan}/2/"));
     std::fs::write(&pipes[2], "go\n").expect("the command reads it");
     running.finish().expect(100);
-    for words in [["events", &plan], ["replay", &plan]] {
-        let text = scene.run(&words).expect(0).stdout;
+    for (command, before, after) in [("events", " task ", " "), ("replay", "  ", ": task started")] {
+        let text = scene.run(&[command, &plan]).expect(0).stdout;
         for name in ["1", "2/1", "2/2", "3"] {
-            assert!(text.contains(&format!(" task {plan}/{name} ")), "{name}: {text}");
+            assert!(text.contains(&format!("{before}{plan}/{name}{after}")), "{name}: {text}");
         }
-        assert!(!text.contains(&format!(" task {plan}/4")), "{text}");
+        assert!(!text.contains(&format!("{before}{plan}/4")), "{text}");
     }
     let failed = scene.run(&["events", "--type", "TaskStatusUpdated"]).expect(0).stdout;
     assert!(failed.contains(&format!(" planner {plan}/3 ")), "{failed}");

@@ -70,7 +70,7 @@ fn answered(question: &str, answer: &str) -> Answered {
 fn roster(agents: Vec<Agent>) -> Roster {
     let env = vec![("SHARED".into(), "surroundings".into())];
     let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) };
-    Roster { shell, takes_commands: true, agents, registry: None, knows_tools: true, trust: None }
+    Roster { shell, takes_commands: true, agents, registry: None, knows_tools: true, trust: None, places: None }
 }
 
 /// A prompt with only the task.

@@ -435,6 +435,7 @@ async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     std::fs::write(folder.path().join("plan.md"), format!("- Run `{command}`\n")).unwrap();
     let mut stopped = tokio::process::Command::new(program());
     stopped.arg("--store").arg(&log).args(["--yes", "--quiet", "run"]).arg(folder.path().join("plan.md"));
+    stopped.current_dir(folder.path());
     let mut stopped = stopped.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
     let (up, output) = first_line(pipe).await;
     assert_eq!(up, "up\n");

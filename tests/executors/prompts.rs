@@ -40,8 +40,15 @@ async fn ran(store: EventStore) -> Rig {
         consent: None,
     };
     let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
-    let roster =
-        Roster { shell, takes_commands: true, agents: vec![agent], registry: None, knows_tools: true, trust: None };
+    let roster = Roster {
+        shell,
+        takes_commands: true,
+        agents: vec![agent],
+        registry: None,
+        knows_tools: true,
+        trust: None,
+        places: None,
+    };
     let (stop, is_stopped) = watch::channel(false);
     let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report);
     let worker = tokio::spawn(worker.run(Scope::Plan(PLAN.to_owned()), is_stopped));

@@ -199,8 +199,15 @@ impl Rig {
         env: Vec<(String, String)>,
     ) -> RunningWorker {
         let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
-        let roster =
-            Roster { shell, takes_commands: true, agents: Vec::new(), registry: None, knows_tools: true, trust: None };
+        let roster = Roster {
+            shell,
+            takes_commands: true,
+            agents: Vec::new(),
+            registry: None,
+            knows_tools: true,
+            trust: None,
+            places: None,
+        };
         let worker = Worker::new(self.store.clone(), roster, life, jobs, interrupted);
         let (stop, is_stopped) = watch::channel(false);
         RunningWorker { task: tokio::spawn(worker.run(scope, is_stopped)), stop }

@@ -203,6 +203,13 @@ fn a_fork_that_begins_paused_starts_nothing_until_it_is_resumed() {
 }
 
 #[test]
+fn the_words_of_a_pause_keep_no_plan_open() {
+    let pause = Command::Pause { reason: "a fork begins paused".into() };
+    let paused = planner(vec![initialize("1. Run `a`\n"), pause, completed(1, 1, "")]);
+    assert!(paused.state().phase.is_ended(), "{:?}", paused.state().phase);
+}
+
+#[test]
 fn a_paused_fork_of_a_completed_plan_stays_open_for_changes() {
     let parent = planner(vec![initialize("1. Run `a`\n"), completed(1, 1, "built")]);
     let (reason, amendments) = ("more".to_owned(), Vec::new());

@@ -312,7 +312,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
     let (task_id, question_id) = (amended.id, QuestionId(n));
     let usage = used(n);
     vec![
-        Event::PlanForked { parent: text(), at: Position(7), reason: text() },
+        Event::PlanForked { parent: text(), at: Position(7), reason: text(), is_draft: true },
         Event::TasksAmended { tasks: vec![amended], reason: text(), source: Some(text()) },
         Event::SettingsChanged { config: Box::new(settings), reason: text() },
         Event::PlanPaused { reason: text(), from_parent: true },

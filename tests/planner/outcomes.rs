@@ -143,7 +143,7 @@ fn a_retry_of_the_deciding_step_decides_its_branches_again() {
 }
 
 #[test]
-fn after_steps_in_parallel_a_person_says_whether_they_succeeded() {
+fn after_parallel_steps_that_end_differently_a_person_says_whether_they_succeeded() {
     check(
         "1. In parallel:\n   - Run `a`\n   - Run `b`\n2. If it fails, run `fix`\n3. If it passes, run `ship`\n",
         "
@@ -165,6 +165,63 @@ fn after_steps_in_parallel_a_person_says_whether_they_succeeded() {
 }
 
 #[test]
+fn parallel_steps_that_end_alike_decide_together() {
+    const PARALLEL: &str = "- [ ] 1. [P] Run `a`\n- [ ] 2. [P] Run `b`\n- [ ] 3. If they pass, run `ship`\n- [ ] 4. If it fails, run `fix`\n";
+    check(
+        PARALLEL,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        > 2 done
+        2 Completed:
+        > 1 done
+        1 Completed:
+        dispatched 3#1
+        4 Skipped (lets go): the condition \"all of the steps 1, 2 succeed\" holds
+        ",
+    );
+    check(
+        PARALLEL,
+        "
+        > start
+        planned 1 2 3 4
+        dispatched 1#1
+        dispatched 2#1
+        > 1 fails boom
+        1 Failed: boom
+        > 2 fails boom
+        2 Failed: boom
+        3 Skipped (lets go): the condition \"all of the steps 1, 2 succeed\" does not hold
+        dispatched 4#1
+        ",
+    );
+}
+
+#[test]
+fn an_optional_step_fails_no_plan_and_a_tolerated_failure_does() {
+    for (mark, outcome) in [("[ ]*", "Completed"), ("[ ]", "Failed")] {
+        check(
+            &format!("- [ ] Run `a`\n- {mark} Run `b` (on failure: continue)\n"),
+            &format!(
+                "
+                > start
+                planned 1 2
+                dispatched 1#1
+                > 1 done
+                1 Completed:
+                dispatched 2#1
+                > 2 fails boom
+                2 Failed (lets go): boom
+                ended {outcome}, 2 tasks: 1 completed, 1 failed
+                "
+            ),
+        );
+    }
+}
+
+#[test]
 fn a_skipped_step_runs_neither_branch() {
     check(
         "1. Run `make`\n2. Run `make test`\n3. If it passes, run `make ship`\n4. If it fails, run `make fix`\n",
@@ -175,8 +232,8 @@ fn a_skipped_step_runs_neither_branch() {
         > 1 fails boom
         1 Failed: boom
         2 Skipped: task 1 did not complete
-        3 Skipped (lets go): the condition \"step 2 succeeds\" does not hold
-        4 Skipped (lets go): the condition \"step 2 succeeds\" holds
+        3 Skipped (lets go): the condition \"step 2 succeeds\" is undecided, since nothing ran that decides it
+        4 Skipped (lets go): the condition \"step 2 succeeds\" is undecided, since nothing ran that decides it
         ended Failed, 4 tasks: 1 failed, 3 skipped
         ",
     );
@@ -188,7 +245,7 @@ fn a_skipped_step_runs_neither_branch() {
         dispatched 1#1
         > amend skip 1
         1 Skipped (lets go): better
-        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
+        2 Skipped (lets go): the condition \"step 1 succeeds\" is undecided, since nothing ran that decides it
         dispatched 3#1
         ",
     );
@@ -200,7 +257,7 @@ fn a_skipped_step_runs_neither_branch() {
         dispatched 1#1
         > cancel 1
         1 Cancelled: not wanted
-        2 Skipped (lets go): the condition \"step 1 succeeds\" does not hold
+        2 Skipped (lets go): the condition \"step 1 succeeds\" is undecided, since nothing ran that decides it
         ended Failed, 2 tasks: 1 cancelled, 1 skipped
         ",
     );

@@ -166,9 +166,9 @@ impl Observed {
         let Standing { plan, status, is_paused, waits, .. } = &self.tasks[&task];
         let mut waits_for = plan.depends_on.iter().map(|dependency| &self.tasks[&dependency.task]);
         let holds = plan.condition.as_ref().is_none_or(|condition| self.holds(plan, condition));
-        // A task that depends on an outcome is released by any end of the deciding task, else by any end.
+        // A task that depends on outcomes is released by any end of the deciding tasks, else by any end.
         let is_decided_by = |condition: &Condition, before: &Standing| {
-            condition.outcome_of.is_none_or(|decides| decides == before.plan.id)
+            condition.outcome_of.is_empty() || condition.outcome_of.contains(&before.plan.id)
         };
         let lets_go = |before: &Standing| {
             before.lets_go || plan.condition.as_ref().is_some_and(|condition| is_decided_by(condition, before))
@@ -180,19 +180,26 @@ impl Observed {
             && waits_for.all(|before| before.status.is_end() && lets_go(before))
     }
 
-    /// A task with a command decides once it has ended; for others a person decides.
+    /// Tasks with a command decide once they have ended alike; otherwise a person decides.
     fn holds(&self, plan: &TaskPlan, condition: &Condition) -> bool {
-        let decides = condition.outcome_of.map(|task| &self.tasks[&task]);
-        let decides = decides.filter(|task| task.plan.command.is_some() && task.status.is_end());
-        let by_person = || {
-            let said = plan.condition_key().and_then(|condition| self.conditions.get(&condition));
-            said.is_some_and(|holds| *holds != condition.negated)
+        let outcome = |task: &TaskId| {
+            let task = &self.tasks[task];
+            match task.status {
+                _ if task.plan.command.is_none() || !task.status.is_end() => None,
+                TaskStatus::Completed => Some(Some(true)),
+                TaskStatus::Failed | TaskStatus::TimedOut => Some(Some(false)),
+                _not_run => Some(None),
+            }
         };
-        decides.map_or_else(by_person, |task| match task.status {
-            TaskStatus::Completed => !condition.negated,
-            TaskStatus::Failed | TaskStatus::TimedOut => condition.negated,
-            _not_run => false,
-        })
+        let outcomes: BTreeSet<_> = condition.outcome_of.iter().map(outcome).collect();
+        match &outcomes.into_iter().collect::<Vec<_>>()[..] {
+            [Some(Some(succeeded))] => *succeeded != condition.negated,
+            [Some(None)] => false,
+            _mixed_or_open => {
+                let said = plan.condition_key().and_then(|condition| self.conditions.get(&condition));
+                said.is_some_and(|holds| *holds != condition.negated)
+            }
+        }
     }
 
     fn n_running(&self, which: impl Fn(&TaskPlan) -> bool) -> usize {

@@ -115,14 +115,16 @@ fn label(index: usize, n_tasks: usize, pick: u8) -> Option<String> {
     }
 }
 
-/// A condition that a person decides, or the outcome of a dependency.
+/// A condition that a person decides, or the outcome of a dependency or of all.
 fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition {
-    let decides = depends_on.get(usize::from(what / 2)).filter(|_| what.is_multiple_of(2)).map(|one| one.task);
-    let text = decides.map_or_else(
-        || ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
-        |decides| format!("step {decides} succeeds"),
-    );
-    Condition { text, negated, outcome_of: decides, first: Some(TaskId(1)) }
+    let one = depends_on.get(usize::from(what / 2)).filter(|_| what.is_multiple_of(2));
+    let decide = if what == 0 { depends_on } else { one.map_or(&[][..], std::slice::from_ref) };
+    let outcome_of = decide.iter().map(|one| one.task).collect::<Vec<_>>();
+    let text = match &outcome_of[..] {
+        [] => ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
+        tasks => Condition::outcome_text(&tasks.iter().map(TaskId::to_string).collect::<Vec<_>>()),
+    };
+    Condition { text, negated, outcome_of, first: Some(TaskId(1)) }
 }
 
 /// Settings that the text cannot express for every task.

@@ -333,7 +333,7 @@ pub fn tell(event: &Event) -> String {
         Event::PlanResumed {} => "resumed".to_owned(),
         Event::PlanCancelled { reason } => format!("cancelled: {reason}"),
         Event::TasksReopened { task_ids } => format!("reopened {}", numbers(task_ids.iter().copied())),
-        Event::PlanForked { parent, at, reason } => format!("forked from {parent} at {at}: {reason}"),
+        Event::PlanForked { parent, at, reason, .. } => format!("forked from {parent} at {at}: {reason}"),
         Event::TasksAmended { tasks, reason, source } => {
             let source = source.as_ref().map_or(String::new(), |source| format!(", the text is now {source}"));
             format!("amended {}: {reason}{source}", numbers(tasks.iter().map(|task| task.id)))

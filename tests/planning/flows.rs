@@ -84,6 +84,7 @@ impl Crew {
             registry: Some(ToolRegistry::coding()),
             knows_tools: true,
             trust: None,
+            places: None,
         };
         // One slot: a waiting task must not occupy it.
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));

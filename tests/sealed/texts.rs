@@ -224,7 +224,8 @@ async fn each_plan_has_its_own_key_and_its_forks_share_it() {
     sealed.append(whole_plan("p")).await.unwrap();
     sealed.append(whole_plan("q")).await.unwrap();
     for (fork, parent) in [("p-fork", "p"), ("p-fork-fork", "p-fork")] {
-        let forked = Event::PlanForked { parent: parent.into(), at: Position(1), reason: marked("forked") };
+        let forked =
+            Event::PlanForked { parent: parent.into(), at: Position(1), reason: marked("forked"), is_draft: false };
         let events = vec![new_event(&forked, fork)];
         sealed.append(Append::to("planner", fork, Expected::NoStream, events)).await.unwrap();
         sealed.append(pause(fork, &marked("of the fork"))).await.unwrap();

@@ -13,10 +13,12 @@
 mod actions;
 mod asks;
 mod board;
+pub mod folders;
 mod holders;
 mod leases;
 mod mail;
 mod needs;
+pub mod owner;
 mod presence;
 pub mod process;
 pub mod project;

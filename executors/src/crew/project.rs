@@ -5,10 +5,10 @@ use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crewlog_mq::new_event_id;
+use crewlog_mq::{Position, new_event_id};
 
 use super::worktree::{FOLDER, Repository, upwards};
-use crate::private::{make_folder, write_whole};
+use crate::private::{PRIVATE, make_folder, write_whole};
 
 /// The file with the id.
 const FILE: &str = "project";
@@ -82,4 +82,32 @@ pub fn prepare(repository: Option<&Repository>, folder: &Path) -> io::Result<()>
     let mut file = File::options().create(true).append(true).open(&exclude)?;
     let line_end = if rules.is_empty() || rules.ends_with('\n') { "" } else { "\n" };
     writeln!(file, "{line_end}{rule}")
+}
+
+/// The position in a file up to which a log came by an import: decisions up to there are those of another log.
+///
+/// # Errors
+/// The file cannot be read, or holds something else.
+pub fn imported(file: &Path) -> Result<Position, String> {
+    match fs::read_to_string(file) {
+        Ok(text) => text
+            .trim()
+            .parse()
+            .map(Position)
+            .map_err(|_| format!("{} holds no position: it is damaged", file.display())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Position(0)),
+        Err(error) => Err(format!("{} cannot be read: {error}", file.display())),
+    }
+}
+
+/// Writes such a file.
+///
+/// # Errors
+/// It cannot be written.
+pub fn note_import(file: &Path, head: Position) -> Result<(), String> {
+    let write = || {
+        make_folder(file.parent().unwrap_or(Path::new(".")))?;
+        write_whole(file, &format!("{}\n", head.0), PRIVATE, true)
+    };
+    write().map(drop).map_err(|error: io::Error| format!("{} cannot be written: {error}", file.display()))
 }

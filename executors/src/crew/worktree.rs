@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use crewlog_planner::crew::target::{Target, TargetError};
 
-use crate::owner::{distrusted, is_there};
+use super::owner::{distrusted, is_there};
 
 /// The folder of a log, and of the project's id where there is no repository.
 pub const FOLDER: &str = ".crewlog";
@@ -198,15 +198,20 @@ impl Repository {
         Self::of_first(upwards(folder))
     }
 
+    /// Git's folder for a worktree.
+    pub(super) fn git_dir(worktree: &Path) -> Option<PathBuf> {
+        let dot_git = worktree.join(".git");
+        match dot_git.is_dir() {
+            true => Some(dot_git),
+            false => Some(worktree.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim())),
+        }
+    }
+
     fn of_first<'a>(mut folders: impl Iterator<Item = &'a Path>) -> Option<Self> {
         // The log's own folder only looks like a repository.
         let is_worktree = |above: &&Path| is_there(&above.join(".git")) && !above.ends_with(FOLDER);
         let worktree = folders.find(is_worktree)?.to_owned();
-        let dot_git = worktree.join(".git");
-        let git_dir = match dot_git.is_dir() {
-            true => dot_git,
-            false => worktree.join(fs::read_to_string(&dot_git).ok()?.strip_prefix("gitdir:")?.trim()),
-        };
+        let git_dir = Self::git_dir(&worktree)?;
         match fs::read_to_string(git_dir.join("commondir")) {
             Ok(common_dir) => {
                 let common_dir = fs::canonicalize(git_dir.join(common_dir.trim())).ok()?;

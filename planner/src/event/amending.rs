@@ -73,4 +73,6 @@ pub enum Setting {
     Compensate(bool),
     Summaries(Summaries),
     Standing(bool),
+    /// The working folder of the commands.
+    Folder(String),
 }

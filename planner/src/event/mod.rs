@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
-pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Summaries, Usage, money};
+pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Summaries, Usage, money, price};
 pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
 pub use timer::{QuestionId, Timer};
 
@@ -132,6 +132,9 @@ pub enum Event {
         /// The last position of the shared history.
         at: Position,
         reason: String,
+        /// It stays open for changes until it is resumed.
+        #[serde(default)]
+        is_draft: bool,
     },
     /// Tasks were redefined or added.
     TasksAmended {

@@ -17,8 +17,13 @@ pub(super) fn finish(mut finder: Finder<'_>) -> Tree {
         finder.fill(&blocks, node);
     }
     let places = if finder.format == Format::Kiro { 0..blocks.len() } else { 0..0 };
-    if let Some((place, waves)) = places.rev().find_map(|place| Some((place, waves(&blocks[place])?))) {
-        finder.tree.waves = waves;
+    if let Some((place, code)) = places.rev().find_map(|place| Some((place, graph_of(&blocks[place])?))) {
+        let at = blocks[place].span.start;
+        let (message, help) = ("these waves cannot be read; the list gives the order", r#"write {"waves": [["1.1"]]}"#);
+        match waves(code, at) {
+            Some(waves) => finder.tree.waves = waves,
+            None => finder.tree.warn(at, message, help),
+        }
         finder.section_of[place].into_iter().for_each(|section| finder.sections[section].has_steps = true);
     }
     finder.leave_loose(&blocks);
@@ -225,13 +230,18 @@ impl Finder<'_> {
     }
 }
 
-/// Kiro's waves in a JSON fence: names as strings, or as numbers if the number has no part.
-fn waves(block: &Block) -> Option<Vec<Vec<Reference>>> {
-    let Kind::Fence { language, code, .. } = &block.kind else { return None };
-    let graph = serde_json::from_str::<Value>(Some(code).filter(|_| language == "json")?).ok()?;
+/// The JSON of a fence with Kiro's waves.
+fn graph_of(block: &Block) -> Option<&str> {
+    let Kind::Fence { code, .. } = &block.kind else { return None };
+    code.contains("\"waves\"").then_some(code)
+}
+
+/// The names of the tasks in each wave, as strings, or as numbers if the number has no part.
+fn waves(code: &str, at: usize) -> Option<Vec<Vec<Reference>>> {
+    let graph = serde_json::from_str::<Value>(code).ok()?;
     let text = |name: &Value| name.as_str().map_or_else(|| name.to_string(), str::to_owned);
-    let named = |name: &Value| Reference { name: text(name), at: block.span.start };
-    let wave = |wave: &Value| Some(wave["tasks"].as_array()?.iter().map(named).collect());
+    let named = |name: &Value| (name.is_string() || name.is_number()).then(|| Reference { name: text(name), at });
+    let wave = |wave: &Value| wave["tasks"].as_array().or(wave.as_array())?.iter().map(named).collect();
     graph["waves"].as_array()?.iter().map(wave).collect()
 }
 

@@ -346,7 +346,7 @@ impl<'a> TaskBuilder<'a> {
         {
             let before = *before;
             self.wait(place, before, Strength::Hard);
-            self.conditions[place] = Some(self.outcome(tree, before, false));
+            self.conditions[place] = Some(self.outcome(tree, std::iter::once(&before), false));
         }
     }
 
@@ -355,7 +355,8 @@ impl<'a> TaskBuilder<'a> {
         let has_priority = |place: &usize| !tree.nodes[*place].is_group && tree.nodes[*place].task.priority.is_some();
         let mut steps = parts.iter().filter(|place| is_plain(place));
         let is_backlog = steps.clone().nth(1).is_some() && steps.all(has_priority);
-        let beside = |place: &usize| parts_beside || is_backlog || tree.nodes[*place].beside;
+        let is_decided = |place: &usize| matches!(tree.nodes[*place].when, When::Outcome { .. } | When::Otherwise);
+        let beside = |place: &usize| (parts_beside || is_backlog || tree.nodes[*place].beside) && !is_decided(place);
         let mut rest = parts.iter().copied().filter(is_plain).peekable();
         while let Some(first) = rest.next() {
             let mut run = vec![first];
@@ -466,16 +467,11 @@ impl<'a> TaskBuilder<'a> {
                 let succeeded = *when == When::Outcome { succeeded: true };
                 match self.last {
                     Some(last) => {
-                        let always = front.iter().filter(|(before, _)| self.conditions[**before].is_none());
+                        let is_among = |before: usize| front.contains_key(&last) && self.conditions[before].is_none();
+                        let always = front.iter().filter(|(before, _)| is_among(**before));
                         let mut decided_by = always.map(|(before, strength)| (*before, *strength)).collect::<Front>();
                         decided_by.insert(last, Strength::Hard);
-                        let is_in_group = tree.nodes[last].parent != tree.nodes[place].parent;
-                        let condition = match is_in_group && decided_by.len() > 1 {
-                            // Parallel steps have no single outcome.
-                            true => Condition::asked(self.steps_succeed(tree, &decided_by), !succeeded),
-                            false => self.outcome(tree, last, succeeded),
-                        };
-                        (condition, Some(decided_by))
+                        (self.outcome(tree, decided_by.keys(), succeeded), Some(decided_by))
                     }
                     None => (Condition::asked("it succeeds".to_owned(), !succeeded), None),
                 }
@@ -487,14 +483,10 @@ impl<'a> TaskBuilder<'a> {
         (Some(condition), decided_by)
     }
 
-    fn outcome(&self, tree: &Tree, place: usize, succeeded: bool) -> Condition {
-        let text = format!("step {} succeeds", self.name_of(tree, place));
-        Condition { outcome_of: self.ids[place], ..Condition::asked(text, !succeeded) }
-    }
-
-    fn steps_succeed(&self, tree: &Tree, steps: &Front) -> String {
-        let names = steps.keys().map(|step| self.name_of(tree, *step)).collect::<Vec<_>>();
-        format!("all of the steps {} succeed", names.join(", "))
+    fn outcome<'p>(&self, tree: &Tree, places: impl Iterator<Item = &'p usize> + Clone, succeeded: bool) -> Condition {
+        let text = Condition::outcome_text(&places.clone().map(|place| self.name_of(tree, *place)).collect::<Vec<_>>());
+        let outcome_of = places.filter_map(|place| self.ids[*place]).collect();
+        Condition { outcome_of, ..Condition::asked(text, !succeeded) }
     }
 
     fn name_of(&self, tree: &Tree, place: usize) -> String {

@@ -44,14 +44,19 @@ pub(super) fn task_master(text: &str, tag: Option<&str>) -> Result<Tree, Invalid
 /// Reads `issues.jsonl`: one issue per line, in any order.
 pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     let mut source = Source { text, format: Beads, tree: Tree::default(), places: HashMap::new() };
-    let (mut links, mut left_out, mut first_record) = (Vec::new(), HashSet::new(), None);
+    let (mut links, mut left_out, mut records) = (Vec::new(), HashSet::new(), Vec::new());
     for line in source.body().lines().map(str::trim).filter(|line| !line.is_empty()) {
         let issue = source.record(line)?;
-        let (id, kind, at) = (source.id(&issue)?, issue.text("issue_type").unwrap_or_default(), source.at(line));
+        let (kind, at) = (issue.text("issue_type").unwrap_or_default(), source.at(line));
+        if issue.text("_type").is_some_and(|kind| kind != "issue") {
+            records.push(at);
+            continue;
+        }
+        let id = source.id(&issue)?;
         if issue.text("status").as_deref() == Some("tombstone") {
             left_out.insert(id);
         } else if RECORDS.contains(&kind.as_str()) {
-            first_record.get_or_insert(at);
+            records.push(at);
             left_out.insert(id);
         } else if let Some(first) = source.places.get(&id) {
             let lines = Lines::new(text);
@@ -61,9 +66,9 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
             links.push((source.add(&issue, id, None)?, source.list(&issue, "dependencies")?));
         }
     }
-    if let Some(at) = first_record {
-        let message = "records that are not work are left out, from this one on";
-        source.tree.warn(at, message, "change the issue_type of a record that is work");
+    if let Some(at) = records.first() {
+        let message = format!("records that are not work are left out: {}, from this one on", records.len());
+        source.tree.warn(*at, message, "change the issue_type of a record that is work");
     }
     for (node, list) in links {
         for link in list {
@@ -189,16 +194,16 @@ impl<'a> Source<'a> {
 
     fn mark(&mut self, record: &Record<'a>, name: &str) -> Mark {
         let status = record.text("status").unwrap_or_default();
-        let mark = match (self.format, status.to_ascii_lowercase().as_str()) {
+        let mark = match (self.format, status.to_ascii_lowercase().replace('_', "-").as_str()) {
             (_, "") | (TaskMaster, "pending") | (Beads, "open") => Mark::Open,
-            (TaskMaster, "in-progress" | "review") | (Beads, "in_progress" | "hooked") => Mark::InProgress,
+            (TaskMaster, "in-progress" | "review") | (Beads, "in-progress" | "hooked") => Mark::InProgress,
             (TaskMaster, "done" | "completed") | (Beads, "closed") => Mark::Done,
             (_, "deferred" | "blocked") | (Beads, "pinned") => Mark::Deferred,
             (TaskMaster, "cancelled") => Mark::Cancelled,
             (_, _) => {
-                let message = format!("the status {status:?} of {name} is unknown; it is read as open");
+                let message = format!("the status {status:?} of {name} is unknown; it waits until you resume it");
                 self.tree.warn(self.at(record.json), message, "correct the status");
-                Mark::Open
+                Mark::Deferred
             }
         };
         if mark.is_open() && record.text("defer_until").is_some() { Mark::Deferred } else { mark }
@@ -208,14 +213,14 @@ impl<'a> Source<'a> {
     fn tasks_of(&mut self, asked: Option<&str>) -> Result<Vec<&'a RawValue>, InvalidPlan> {
         let root = self.record(self.body())?;
         let mut tags = BTreeMap::new();
+        for (name, tag) in root.fields.iter().filter(|(_, tag)| tag.get().starts_with('{')) {
+            let tasks = self.list(&self.record(tag.get())?, "tasks")?;
+            tags.extend((!tasks.is_empty() || asked == Some(name)).then_some((name.as_str(), tasks)));
+        }
         if root.fields.get("tasks").is_some_and(|tasks| tasks.get().starts_with('[')) {
             // The older form, which Task Master reads as tag `master`.
-            tags.insert("master", self.list(&root, "tasks")?);
-        } else {
-            for (name, tag) in root.fields.iter().filter(|(_, tag)| tag.get().starts_with('{')) {
-                let tasks = self.list(&self.record(tag.get())?, "tasks")?;
-                tags.extend((!tasks.is_empty() || asked == Some(name)).then_some((name.as_str(), tasks)));
-            }
+            let name = if tags.contains_key("master") { "tasks" } else { "master" };
+            tags.insert(name, self.list(&root, "tasks")?);
         }
         let names = tags.keys().copied().collect::<Vec<_>>().join(", ");
         let only = tags.keys().next().filter(|_| tags.len() == 1).copied();

@@ -40,7 +40,6 @@ use tree::Node;
 /// Reads a plan file.
 ///
 /// # Errors
-///
 /// A file without steps or too long, a dependency on no task or on several, a cycle of dependencies, broken JSON.
 pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, InvalidPlan> {
     Ok(read_with(text, options, None)?.0)
@@ -50,7 +49,6 @@ pub fn read(text: &str, options: ReadOptions<'_>) -> Result<ParsedPlan, InvalidP
 /// dependencies on tasks of the plan. A name that the text defines itself means its own task.
 ///
 /// # Errors
-///
 /// As [`read`].
 pub fn read_beside(text: &str, options: ReadOptions<'_>, named: Named<'_>) -> Result<Added, InvalidPlan> {
     read_with(text, options, Some(named))
@@ -58,6 +56,7 @@ pub fn read_beside(text: &str, options: ReadOptions<'_>, named: Named<'_>) -> Re
 
 fn read_with(text: &str, options: ReadOptions<'_>, named: Option<Named<'_>>) -> Result<Added, InvalidPlan> {
     InvalidPlan::check_limit("bytes", text.len(), TEXT_BYTES_MAX)?;
+    InvalidPlan::check_merged(text)?;
     if let Some(exported) = canonical::read(text, options) {
         return Ok((exported?, Vec::new()));
     }

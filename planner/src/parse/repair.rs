@@ -1,7 +1,8 @@
 //! Rewrites the indentation and the signs of lists that CommonMark would read differently than people do.
 //!
 //! - Parts of `1. step` are often indented by two or four columns: they move to the column of their parent's text.
-//! - `•`, `–`, `(1)`, `a)` and `Step 1:` also begin items: each becomes a sign that CommonMark knows.
+//! - `•`, `–`, `(1)`, `a)` and `Step 1:` also begin items: each becomes a sign that CommonMark knows. A hard space after a
+//!   sign becomes a space.
 //!
 //! The number of lines and everything after the beginning of a line stay the same, so every byte maps to its place.
 
@@ -11,6 +12,9 @@ use regex::Regex;
 
 /// The most levels of lists; deeper items move to the last level.
 pub(super) const DEPTH_MAX: usize = 32;
+
+/// A space that editors write after a sign.
+const HARD_SPACE: char = '\u{a0}';
 
 /// A text with repaired lists, and the map to its original bytes.
 #[derive(Default)]
@@ -134,7 +138,7 @@ impl Repairer<'_> {
         self.open.truncate(depth);
         let new_column = self.open.last().map_or(0, |item| item.new_text_column);
         let body = &self.line[self.visible + length..];
-        let spaces = body.len() - body.trim_start_matches(' ').len();
+        let spaces = body.len() - body.trim_start_matches([' ', HARD_SPACE]).len();
         let text_column = column + length + spaces;
         let new_text_column = new_column + sign.len() + 1;
         self.open.push(OpenItem { column, text_column, new_text_column });
@@ -177,7 +181,7 @@ fn fence(body: &str) -> Option<(u8, usize, &str)> {
 fn sign(body: &str) -> Option<(usize, String)> {
     static SIGN: LazyLock<Regex> = LazyLock::new(|| {
         let signs = r"([-*+]|[0-9]{1,9}[.)])|[•–]|\(([0-9]{1,4})\)|([a-z])\)|(?i:step) ([0-9]{1,9}):";
-        Regex::new(&format!("^(?:{signs})(?:[ \t\r\n]|$)")).expect("it is a constant")
+        Regex::new(&format!("^(?:{signs})(?:[ \t\r\n]|{HARD_SPACE}|$)")).expect("it is a constant")
     });
     let found = SIGN.captures(body)?;
     let first = body.chars().next()?;

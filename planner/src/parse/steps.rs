@@ -5,7 +5,7 @@ use super::finder::{Finder, Marker, Section, alias_of};
 use super::line::{self, box_of, dependency_line, is_near_box, says_parallel};
 use super::names::{is_number, name_at};
 use super::tree::{Format, Part, Tree, When};
-use super::words::{ACCEPTANCE, NEVER, OVER, SECTIONS, after, after_any, find_word};
+use super::words::{ACCEPTANCE, NEVER, OVER, SECTIONS, after, after_any, find_word, is_one_of};
 use super::{contents, prose};
 use crate::plan::NodeKind;
 
@@ -40,6 +40,11 @@ impl Finder<'_> {
             if matches!(self.blocks[place].kind, Kind::Item(_)) && is_near_box(&self.blocks[place].inline.text) {
                 let help = "write a box with one character, followed by a space: [ ] or [x]";
                 self.warn(section, "box", self.blocks[place].span.start, "this is not a box", help);
+            }
+            let block = &self.blocks[place];
+            if matches!(block.kind, Kind::Other | Kind::Paragraph) && begins_task(&self.text[block.span.start..]) {
+                let help = "write them as a list";
+                self.warn(None, "tags", block.span.start, "tasks in XML are not read", help);
             }
             let is_out = section.is_some_and(|section| self.sections[section].is_out);
             let block = &self.blocks[place];
@@ -264,6 +269,16 @@ fn has_no_commands(text: &str) -> bool {
     let text = &text.to_lowercase().replace('/', " ");
     let has = |words: &&str| words.contains(' ') && text.contains(words);
     find_word(text, &SECTIONS).or_else(|| find_word(text, &OVER)).is_some() || SECTIONS.iter().any(has)
+}
+
+/// True for a text that begins with the tag of a task.
+fn begins_task(text: &str) -> bool {
+    let Some(tag) = text.strip_prefix('<') else { return false };
+    let end = tag.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tag.len());
+    is_one_of(
+        &tag[..end].to_lowercase(),
+        &["task", "tasks", "step", "steps", "todo", "todos", "action", "li", "ul", "ol"],
+    )
 }
 
 /// True for an item that is struck out as a whole.

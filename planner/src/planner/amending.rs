@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
 use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX, is_number};
-use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use crate::plan::{Condition, Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::change_by_mark;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
@@ -175,12 +175,14 @@ impl<'a> Draft<'a> {
             }
             if let Some(condition) = &mut task.condition {
                 condition.first = condition.first.map(renumbered);
-                condition.outcome_of = condition.outcome_of.map(renumbered);
-                let is_numbered = condition.text.split(' ').nth(1).is_some_and(is_number);
-                if let Some(decides) = condition.outcome_of.filter(|_| is_numbered) {
-                    let is_taken = self.state.labels.contains_key(&decides.to_string());
-                    let name = if is_taken { label_of_new(decides) } else { decides.to_string() };
-                    condition.text = format!("step {name} succeeds");
+                let named = |ids: &[TaskId]| ids.iter().map(TaskId::to_string).collect::<Vec<_>>();
+                let is_numbered = condition.text == Condition::outcome_text(&named(&condition.outcome_of));
+                condition.outcome_of.iter_mut().for_each(|decides| *decides = renumbered(*decides));
+                if is_numbered {
+                    let is_taken = |decides: &TaskId| self.state.labels.contains_key(&decides.to_string());
+                    let name = |id: &TaskId| if is_taken(id) { label_of_new(*id) } else { id.to_string() };
+                    condition.text =
+                        Condition::outcome_text(&condition.outcome_of.iter().map(name).collect::<Vec<_>>());
                 }
             }
             // They refer to another text than the plan's.
@@ -246,9 +248,9 @@ impl<'a> Draft<'a> {
     fn checked(mut self) -> Result<Self, PlannerError> {
         self.hand_on()?;
         for task in self.tasks.values_mut() {
-            // A conditional task always waits for the task that decides its condition.
-            let decides = task.condition.as_ref().and_then(|condition| condition.outcome_of);
-            task.depends_on.extend(decides.map(hard));
+            // A conditional task always waits for the tasks that decide its condition.
+            let decides = task.condition.iter().flat_map(|condition| &condition.outcome_of);
+            task.depends_on.extend(decides.copied().map(hard));
             // Of two dependencies on one task the stronger stays.
             task.depends_on.sort_unstable();
             task.depends_on.dedup_by_key(|dependency| dependency.task);

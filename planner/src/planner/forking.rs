@@ -37,7 +37,7 @@ impl Planner {
         let asked = asked.zip(0..).map(|(question, nth)| {
             self.ask(question.task, question.question.clone(), Purpose::Executor, question.default.clone(), nth)
         });
-        let forked = Event::PlanForked { parent, at, reason: reason.clone() };
+        let forked = Event::PlanForked { parent, at, reason: reason.clone(), is_draft: pauses };
         let mut events = [forked].into_iter().chain(paused).chain(asked).collect::<Vec<_>>();
         if !amendments.is_empty() {
             // They apply to the fork before any of its tasks begins.

@@ -2,7 +2,7 @@
 
 use crate::error::PlannerError;
 use crate::event::{Event, TaskStatus};
-use crate::plan::TaskId;
+use crate::plan::{Condition, TaskId};
 use crate::planner::{Planner, end};
 use crate::state::{Phase, Task};
 
@@ -97,8 +97,8 @@ impl Planner {
         while let Some(index) = to_follow.pop() {
             for dependant in &self.state.graph.dependants[index] {
                 let task = &self.state.tasks[*dependant];
-                let decides = task.plan.condition.as_ref().and_then(|condition| condition.outcome_of);
-                let is_undecided = decides == Some(self.state.tasks[index].plan.id);
+                let decides = |condition: &Condition| condition.outcome_of.contains(&self.state.tasks[index].plan.id);
+                let is_undecided = task.plan.condition.as_ref().is_some_and(decides);
                 if !reopened[*dependant] && task.status == TaskStatus::Skipped && (!task.unblocks || is_undecided) {
                     reopened[*dependant] = true;
                     to_follow.push(*dependant);

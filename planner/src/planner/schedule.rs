@@ -5,7 +5,7 @@ use std::iter::Peekable;
 
 use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
 use crate::plan::{AttachmentKind, NodeKind, TaskPlan};
-use crate::planner::{FORK_PAUSE, Planner, end};
+use crate::planner::{Planner, end};
 use crate::state::{ConcurrencyGroup, ConditionStatus, Phase, PlannerState, Priority, Running, Shortage, Task};
 
 impl Planner {
@@ -18,7 +18,7 @@ impl Planner {
         let is_on = matches!(self.state.phase, Phase::Active | Phase::Paused);
         let is_undone_late = matches!(self.state.phase, Phase::Ended(Outcome::Failed | Outcome::Cancelled));
         // A standing plan stays open for more, and a new fork for changes.
-        let stays_open = self.state.config.standing || self.state.pause_reason() == Some(FORK_PAUSE);
+        let stays_open = self.state.config.standing || self.state.is_draft;
         let is_done = is_on && (!stays_open || self.state.is_cancelled || self.state.is_late);
         if (is_done || is_undone_late) && self.state.graph.open.is_empty() {
             let undoing = self.compensate();
@@ -69,9 +69,13 @@ impl Planner {
                         n_asked += 1;
                     }
                 }
-                ConditionStatus::Fails => {
+                status @ (ConditionStatus::Fails | ConditionStatus::Void) => {
                     let (text, negated) = condition_of(&task.plan);
-                    let holds = if negated { "holds" } else { "does not hold" };
+                    let holds = match (status, negated) {
+                        (ConditionStatus::Void, _) => "is undecided, since nothing ran that decides it",
+                        (_, true) => "holds",
+                        (_, false) => "does not hold",
+                    };
                     let reason = format!("the condition {text:?} {holds}");
                     events.push(end(task.plan.id, TaskStatus::Skipped, None, Some(reason), true));
                 }
@@ -112,9 +116,9 @@ impl Planner {
         Event::TaskDispatched { task_id: node_id, attempt: task.attempts.saturating_add(1), command }
     }
 
-    /// The outcome if the plan ended now. Undo tasks do not count.
+    /// The outcome if the plan ended now. Undo tasks and optional ones do not count.
     pub(super) fn outcome(&self) -> Outcome {
-        let is_bad = |task: &Task| !task.is_completed() && task.plan.compensates.is_none();
+        let is_bad = |task: &Task| !task.is_completed() && !task.plan.optional && task.plan.compensates.is_none();
         match () {
             () if self.state.is_cancelled => Outcome::Cancelled,
             () if self.state.tasks.iter().any(is_bad) => Outcome::Failed,

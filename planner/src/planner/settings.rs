@@ -65,6 +65,7 @@ impl PlannerConfig {
             Setting::Compensate(compensate) => self.compensate = compensate,
             Setting::Summaries(summaries) => self.summaries = summaries,
             Setting::Standing(standing) => self.standing = standing,
+            Setting::Folder(folder) => self.folder = Some(folder),
         }
     }
 }

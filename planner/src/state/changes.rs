@@ -64,8 +64,8 @@ impl PlannerState {
     }
 
     /// Turns the state into that of a fork. Open tasks are pending again, and ask their open questions again.
-    pub(super) fn fork(&mut self, parent: Parent) {
-        self.parent = Some(parent);
+    pub(super) fn fork(&mut self, parent: Parent, is_draft: bool) {
+        (self.parent, self.is_draft) = (Some(parent), is_draft);
         self.n_ancestors += 1;
         // A fork needs the parent's history.
         if self.phase == Phase::Empty {
@@ -74,7 +74,7 @@ impl PlannerState {
         self.phase = Phase::Active;
         self.drop_timers();
         self.start_timer(Timer::Plan, self.config.deadline_ms);
-        (self.is_cancelled, self.stopped_by) = (false, None);
+        (self.is_cancelled, self.is_late, self.stopped_by) = (false, false, None);
         let undone = self.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
         let undone = undone.filter_map(|task| task.plan.compensates).collect::<BTreeSet<_>>();
         let is_undone = |task: &Task| task.status == TaskStatus::Completed && undone.contains(&task.plan.id);

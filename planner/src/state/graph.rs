@@ -64,6 +64,8 @@ pub(crate) type Conditions = BTreeMap<ConditionKey, Option<bool>>;
 pub(crate) enum ConditionStatus {
     Holds,
     Fails,
+    /// No task ran that decides it: neither branch runs.
+    Void,
     /// A person is being asked.
     Asked,
     Unknown,

@@ -155,22 +155,34 @@ impl PlannerState {
         let (Some(condition), Some(key)) = (&plan.condition, plan.condition_key()) else {
             return ConditionStatus::Holds;
         };
-        let decides = condition.outcome_of.and_then(|id| self.task(id)).filter(|task| task.plan.command.is_some());
-        // After an amendment the task may be ready before the deciding task has ended.
-        let holds = match decides.map(|task| task.status).filter(|status| status.is_end()) {
-            Some(TaskStatus::Completed) => true,
-            Some(TaskStatus::Failed | TaskStatus::TimedOut) => false,
-            // A task that did not run decides against both branches.
-            Some(TaskStatus::Cancelled | TaskStatus::Skipped) => return ConditionStatus::Fails,
-            None | Some(TaskStatus::Planned | TaskStatus::Running | TaskStatus::NeedsClarification) => {
-                match self.conditions.get(&key) {
-                    Some(Some(holds)) => *holds,
-                    Some(None) => return ConditionStatus::Asked,
-                    None => return ConditionStatus::Unknown,
-                }
+        let ended = |id: &TaskId| self.task(*id).filter(|task| task.plan.command.is_some() && task.status.is_end());
+        let decides: Vec<_> = condition.outcome_of.iter().filter_map(ended).map(|task| task.status).collect();
+        let all = |of: &[TaskStatus]| {
+            // After an amendment the task may be ready before the deciding tasks have ended.
+            decides.len() == condition.outcome_of.len()
+                && !decides.is_empty()
+                && decides.iter().all(|one| of.contains(one))
+        };
+        let holds = if all(&[TaskStatus::Cancelled, TaskStatus::Skipped]) {
+            return ConditionStatus::Void;
+        } else if all(&[TaskStatus::Completed]) || all(&[TaskStatus::Failed, TaskStatus::TimedOut]) {
+            decides[0] == TaskStatus::Completed
+        } else {
+            match self.conditions.get(&key) {
+                Some(Some(holds)) => *holds,
+                Some(None) => return ConditionStatus::Asked,
+                None => return ConditionStatus::Unknown,
             }
         };
         if holds != condition.negated { ConditionStatus::Holds } else { ConditionStatus::Fails }
+    }
+
+    /// True if nobody chose to skip a task: another one failed or did not run, or its outcome decided it.
+    pub fn was_skipped_by_others(&self, task: &Task) -> bool {
+        let by_outcome = |condition: &Condition| !condition.outcome_of.is_empty();
+        let is_decided = matches!(self.condition_status(&task.plan), ConditionStatus::Fails | ConditionStatus::Void);
+        let is_by_outcome = is_decided && task.plan.condition.as_ref().is_some_and(by_outcome);
+        task.status == TaskStatus::Skipped && (!task.unblocks || is_by_outcome)
     }
 
     /// Sets whether a condition holds, is being asked, or is unknown.
@@ -294,9 +306,10 @@ enum Hold {
 }
 
 fn hold(dependant: &TaskPlan, blocker: &Task) -> Hold {
-    // A conditional task may run after any end of the task that decides its condition; without such a task, after any
+    // A conditional task may run after any end of the tasks that decide its condition; without such a task, after any
     // end of its dependencies.
-    let decides = |condition: &Condition| condition.outcome_of.is_none_or(|decides| decides == blocker.plan.id);
+    let decides =
+        |condition: &Condition| condition.outcome_of.is_empty() || condition.outcome_of.contains(&blocker.plan.id);
     match blocker.status.is_end() {
         false => Hold::ForNow,
         true if blocker.unblocks || dependant.condition.as_ref().is_some_and(decides) => Hold::None,

@@ -82,6 +82,8 @@ pub struct PlannerState {
     pub stopped_by: Option<TaskId>,
     /// True if the plan has passed its deadline.
     pub(crate) is_late: bool,
+    /// True for a fork that nobody has resumed yet.
+    pub(crate) is_draft: bool,
     /// The running timers, each with its due time in log time once it has one.
     timers: BTreeMap<Timer, Option<Timestamp>>,
     /// The timers by due time; those without one come first.
@@ -249,8 +251,8 @@ impl PlannerState {
                 let covered = covers.map_or(self.n_events - 1, |covered| covered.to);
                 self.summarize(summary, removed_task_ids, covered);
             }
-            Event::PlanForked { parent, at, reason } => {
-                self.fork(Parent { plan: parent.clone(), at: *at, reason: reason.clone() });
+            Event::PlanForked { parent, at, reason, is_draft } => {
+                self.fork(Parent { plan: parent.clone(), at: *at, reason: reason.clone() }, *is_draft);
             }
             Event::TasksAmended { tasks, source, .. } => self.amend(tasks, source.as_deref()),
             Event::SettingsChanged { config, .. } => self.configure(config),
@@ -275,7 +277,7 @@ impl PlannerState {
                 (self.phase, self.paused_from_parent) = (Phase::Paused, *from_parent);
                 self.pause_reason.clone_from(reason);
             }
-            Event::PlanResumed {} => self.phase = Phase::Active,
+            Event::PlanResumed {} => (self.phase, self.is_draft) = (Phase::Active, false),
             Event::PlanStopped { because } => self.stopped_by = Some(*because),
             Event::PlanCancelled { .. } => self.is_cancelled = true,
             Event::TasksReopened { task_ids } => self.reopen(task_ids),

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use crewlog_executors::analysis::Analysis;
 use crewlog_executors::model::text_aggregate;
-use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::model::{advice_request, read_advice};
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, VERBS};
@@ -161,7 +161,8 @@ impl Checked<'_> {
         let (line, column) = self.place_of(task);
         let attachments = task.attachments.iter().map(|attachment| &attachment.kind);
         let condition = task.condition.as_ref();
-        let decided_by = condition.and_then(|condition| condition.outcome_of).map(|task| self.name(task));
+        let decided_by = condition.map(|condition| &condition.outcome_of).filter(|tasks| !tasks.is_empty());
+        let decided_by = decided_by.map(|tasks| tasks.iter().map(|task| self.name(*task)).collect::<Vec<_>>());
         let default = task.default_answer.as_ref();
         json!({
             "line": line, "column": column, "spans": task.spans, "id": task.name(), "description": task.description,

@@ -144,8 +144,8 @@ fn subtasks_are_parts_of_their_task() {
             ),
             (
                 r#"{"tasks":[{"id":1,"title":"A","status":"odd","dependencies":[9]}]}"#,
-                r#"1 Open "odd"
-! 1:11 the status "odd" of 1 is unknown; it is read as open
+                r#"1 Deferred "odd"
+! 1:11 the status "odd" of 1 is unknown; it waits until you resume it
 ! 1:62 1 depends on 9, which the file does not have"#,
             ),
         ],
@@ -158,6 +158,12 @@ fn a_tag_is_chosen() {
         r#"{"a":{"tasks":[{"id":1,"title":"A"}]},"master":{"tasks":[{"id":2,"title":"B"}]},"empty":{"tasks":[]}}"#;
     let named = |tag: Option<&str>| shown(text, task_master(text, tag));
     assert_eq!(named(None), "2 Open -\n! 1:1 of the tags a, master, only master is read\n");
+    for (tag, name) in [("a", "master"), ("master", "tasks")] {
+        let both = format!(r#"{{"{tag}":{{"tasks":[{{"id":1,"title":"A"}}]}},"tasks":[{{"id":2,"title":"B"}}]}}"#);
+        let read = |tag: Option<&str>| shown(&both, task_master(&both, tag));
+        assert!(read(None).contains("only master is read"), "{tag}");
+        assert_eq!(read(Some(name)), "2 Open -\n", "{tag}");
+    }
     assert_eq!(named(Some("a")), "1 Open -\n");
     assert_eq!(named(Some("empty")), "");
     assert!(named(Some("c")).contains("it has no tasks with the tag c, only with a, master: choose one with --tag"));
@@ -238,10 +244,13 @@ fn records_that_are_not_work_items_are_ignored() {
 {"id":"a.1","status":"open","issue_type":"event","dependencies":[{"depends_on_id":"a","type":"parent-child"}]}
 {"id":"a.2","status":"open","issue_type":"event"}
 {"id":"m","status":"open","issue_type":"message"}
+{"_type":"memory","key":"k","value":"v"}
+{"_type":"issue","id":"b","title":"B","status":"in-progress"}
 {"id":"t","title":"T","status":"tombstone","issue_type":"task"}"#,
             r#"a Open "open"
+b InProgress "in-progress"
 ! 1:148 a depends on q, which the file does not have
-! 2:1 records that are not work are left out, from this one on"#,
+! 2:1 records that are not work are left out: 4, from this one on"#,
         )],
     );
 }

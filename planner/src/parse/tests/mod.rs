@@ -57,7 +57,7 @@ fn shown(text: &str, format: Format) -> String {
             Mark::Deferred => Some("deferred"),
         };
         let condition = task.condition.as_ref().map(|one| {
-            let asked = if one.outcome_of.is_some() { "" } else { " (asked)" };
+            let asked = if !one.outcome_of.is_empty() { "" } else { " (asked)" };
             format!("{} {}{asked}", if one.negated { "unless" } else { "if" }, one.text)
         });
         let settings = [
