@@ -111,9 +111,10 @@ impl Agent {
             Ok(finished) => {
                 let Reported { text, usage, failure } = read(&finished.written.out.text);
                 // A text within JSON was hidden by its escapes.
-                let [text, said] = [text, failure.unwrap_or_default()].map(|text| shell.supervisor.redacted(&text));
+                let text = shell.supervisor.redacted(&text);
+                let failure = failure.map(|said| shell.supervisor.redacted(&said));
                 let usage = with_estimate(usage, counts_tokens, &prompt, &text);
-                let ending = match finished.failure(Some(said.as_str()).filter(|said| !said.is_empty())) {
+                let ending = match finished.failure(failure.as_deref()) {
                     None => answered(finished, &text),
                     Some(how) => self.failed(finished, &how, &text),
                 };

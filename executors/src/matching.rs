@@ -6,7 +6,7 @@ use std::hash::Hash;
 use crewlog_planner::event::TaskStatus;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, ParsedPlan, ReadOptions, expressible, write_states};
-use crewlog_planner::plan::{Condition, Dependency, Mark, Strength, TaskId, TaskPlan};
+use crewlog_planner::plan::{Dependency, Mark, Strength, TaskId, TaskPlan};
 use crewlog_planner::state::{PlannerState, Task};
 use crewlog_planner::validity::InvalidPlan;
 use crewlog_planner::view::PlanView;
@@ -390,16 +390,9 @@ fn in_plan(state: &PlannerState, steps: &[TaskPlan], ids: &[Option<TaskId>]) -> 
         }
         tasks.push(ids[place].map(|id| {
             let mut task = TaskPlan { id, mark: Mark::Open, spans: Vec::new(), depends_on, ..step.clone() };
-            let Some(condition) = &mut task.condition else { return task };
-            condition.first = condition.first.and_then(|first| ids[place_of(first)]);
-            let named =
-                |name: &dyn Fn(TaskId) -> String, ids: &[TaskId]| ids.iter().map(|id| name(*id)).collect::<Vec<_>>();
-            let numbers = named(&|id| id.to_string(), &condition.outcome_of);
-            let is_numbered = condition.text == Condition::outcome_text(&numbers);
-            condition.outcome_of = condition.outcome_of.iter().filter_map(|decides| ids[place_of(*decides)]).collect();
-            if is_numbered && !numbers.is_empty() {
-                let name = |id: TaskId| state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
-                condition.text = Condition::outcome_text(&named(&name, &condition.outcome_of));
+            let name = |id: TaskId| state.task(id).map_or_else(|| id.to_string(), |task| task.plan.name());
+            if let Some(condition) = &mut task.condition {
+                condition.refer(|id| ids[place_of(id)], name);
             }
             task
         }));

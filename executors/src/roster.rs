@@ -63,7 +63,7 @@ impl Unagreed {
         inputs.chain(self.program.iter().map(|(_, program)| program.digest())).collect()
     }
 
-    /// Leaves what has these names.
+    /// Keeps only what these names stand for.
     pub fn keep(&mut self, seen: &[String]) {
         let lacking = std::mem::take(&mut self.lacking);
         self.lacking = lacking.into_iter().filter(|wanted| seen.contains(&self.name_of(wanted))).collect();
@@ -108,14 +108,17 @@ impl Roster {
         self.places.as_ref().map_or_else(|| Ok(PathBuf::from(kept)), |places| places.find(kept))
     }
 
-    /// True if one of these executors would take the dispatched task, and it may run.
-    pub fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
-        let is_here = state.config.folder.as_ref().is_none_or(|folder| self.find(folder).is_ok());
-        let may_start = |actor: &Actor<'_>| is_here && actor.may_start();
-        let Some(actor) = self.choose(task.kind, Way::of(task)).filter(may_start) else { return false };
+    /// True if one of these executors would take the dispatched task, and it may run. The folder of the plan is another question.
+    fn runs(&self, plan: &str, task: &TaskPlan, state: &PlannerState) -> bool {
+        let Some(actor) = self.choose(task.kind, Way::of(task)).filter(|actor| actor.may_start()) else { return false };
         let Some(trust) = &self.trust else { return true };
         let own = inputs(plan, task, state.config.folder.as_deref()).into_iter().next();
         own.is_some_and(|own| trust.basis(&own, actor.name()).is_some())
+    }
+
+    /// True if the folder of a plan is on this machine.
+    fn is_here(&self, state: &PlannerState) -> bool {
+        state.config.folder.as_ref().is_none_or(|folder| self.find(folder).is_ok())
     }
 
     /// The programs that carry tasks out. A sub-plan may use any that is new.
@@ -180,7 +183,8 @@ impl Roster {
         if is_plan_undecryptable(state) {
             return false;
         }
-        let is_run = |task| state.task(task).is_some_and(|task| self.runs(plan, &task.plan, state));
+        let is_here = self.is_here(state);
+        let is_run = |task| is_here && state.task(task).is_some_and(|task| self.runs(plan, &task.plan, state));
         // The host withdraws the dispatched tasks of a stopped plan.
         let is_free = |task: &Task| view.holder(task.plan.id).is_none();
         let is_withdrawn =
@@ -190,7 +194,8 @@ impl Roster {
 
     /// The states of a plan that these executors run. `all` are its possible sub-plans.
     pub fn states(&self, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
-        let runs = |task: &TaskPlan| self.runs(plan, task, view.state());
+        let is_here = self.is_here(view.state());
+        let runs = |task: &TaskPlan| is_here && self.runs(plan, task, view.state());
         let taker = |task: &TaskPlan| if runs(task) { Taker::Worker } else { Taker::Nobody };
         let sub_plan = |below: &str| {
             let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;

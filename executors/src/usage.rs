@@ -14,7 +14,7 @@ const COST_MICROS_MAX: u64 = 1_000_000_000_000_000;
 /// The most characters of an invalid value that are shown.
 const SAID_CHARS_MAX: usize = 100;
 
-/// The end of a run as the output of its program has it.
+/// The end of a run, read from the output of its program.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reported {
     /// The output, or the last message of a coding agent.
@@ -43,7 +43,7 @@ pub fn read(text: &str) -> Reported {
     let has_failed = || signs.iter().any(|sign| trimmed.contains(sign));
     let failure = match run.end {
         Some(failure) if is_edge => failure,
-        // A later part of a long output is dropped from its middle, and cuts a line.
+        // The middle of a long output is dropped, which cuts a line in two.
         None if begins("{\"") && text.contains(" bytes dropped ...") => {
             has_failed().then(|| "its output, which is cut, says so".to_owned())
         }

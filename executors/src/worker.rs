@@ -71,7 +71,7 @@ pub struct Worker {
     agents: Agents,
     /// Checks whether links answer, if configured.
     links: Option<Links>,
-    /// The plans whose folders are not here, which was said.
+    /// The plans whose missing folders were reported.
     left: Mutex<HashSet<String>>,
 }
 

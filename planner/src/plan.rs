@@ -201,6 +201,17 @@ impl Condition {
         }
     }
 
+    /// Makes it refer to other tasks. A text that has their numbers gets their new names.
+    pub fn refer(&mut self, to: impl Fn(TaskId) -> Option<TaskId>, name: impl Fn(TaskId) -> String) {
+        let numbers = self.outcome_of.iter().map(TaskId::to_string).collect::<Vec<_>>();
+        let is_numbered = self.text == Self::outcome_text(&numbers);
+        self.first = self.first.and_then(&to);
+        self.outcome_of = self.outcome_of.iter().filter_map(|id| to(*id)).collect();
+        if is_numbered && !self.outcome_of.is_empty() {
+            self.text = Self::outcome_text(&self.outcome_of.iter().map(|id| name(*id)).collect::<Vec<_>>());
+        }
+    }
+
     /// The condition in words.
     pub fn words(&self) -> String {
         if self.negated { format!("not: {}", self.text) } else { self.text.clone() }

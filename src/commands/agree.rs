@@ -169,7 +169,7 @@ async fn agree_to_waiting(
     let model = session.config()?.model.as_ref().filter(|model| target.is_none() && !model.may_be_asked());
     let mut model = model.and_then(|model| Some((unknown_model(model), model.consent.clone()?)));
     model.take_if(|_| !seen.is_empty());
-    let (plans, only) = match &target {
+    let (mut plans, only) = match &target {
         Some(target) => {
             let (target, task) = find_part(session, target, Choice::Changed).await?;
             (vec![target.plan], task)
@@ -184,6 +184,7 @@ async fn agree_to_waiting(
         }
         ask(session, store, &waiting, model.as_ref().map(|(shown, _)| shown)).await?;
         seen = waiting.iter().flat_map(|(_, found)| found.seen()).collect();
+        plans.retain(|plan| waiting.iter().any(|(of, _)| of == plan));
     }
     // A task that has changed since it was shown waits on.
     let mut waiting = waiting(store, &roster, &plans, only).await?;

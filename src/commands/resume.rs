@@ -7,8 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use crewlog_executors::caller::request;
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::crew::folders::Folders;
-use crewlog_executors::crew::worktree::Repository;
 use crewlog_executors::planning;
 use crewlog_mq::{EventStore, Runner};
 use crewlog_planner::claim::TaskCommand;
@@ -133,7 +131,7 @@ async fn move_to(
 ) -> Result<(), Failure> {
     let folder = fs::canonicalize(session.folder.join(folder))
         .map_err(|error| Failure::user(format!("{} cannot be used: {error}", folder.display())))?;
-    let kept = Folders { repository: Repository::around(&folder), ..session.folders(true)? }.keep(&folder);
+    let kept = session.folders(true)?.keep_other(&folder);
     let roster = roster::roster(session, Duration::MAX, &[])?;
     let open = planner.handler().state().tasks.iter().filter(|task| !task.status.is_end());
     let tasks: Vec<_> = open.map(|task| task.plan.clone()).collect();

@@ -6,8 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 
 use clap::Args;
-use crewlog_executors::private::make_folder;
-use crewlog_executors::private::state_folder;
+use crewlog_executors::private::{make_folder, state_folder};
 use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::lifecycle::State;
 use serde_json::json;

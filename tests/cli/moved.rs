@@ -82,6 +82,16 @@ fn a_plan_of_a_worktree_of_a_bare_repository_runs_on_after_a_move_of_all() {
     assert_eq!(ran(&moved.join("feature")), "one\nthree\n");
 }
 
+#[test]
+fn a_plan_that_a_person_moves_into_another_repository_runs_there() {
+    let scene = Scene::with_repository();
+    let plan = begun(&scene, scene.folder());
+    let other = scene.around().join("other");
+    scene.git(&["init", "-q", "../other"]);
+    scene.run(&["resume", &plan, "--in", "../other", "--yes"]).expect(0);
+    assert_eq!((ran(&other).as_str(), ran(scene.folder()).as_str()), ("three\n", "one\n"));
+}
+
 /// A second clone of a project, on a machine of its own.
 fn clones(scene: &Scene) -> Scene {
     scene.write("crewlog.toml", "project = 'shop'\n");

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use super::worktree::{Repository, repository_of};
+use super::worktree::{Repository, real, repository_of};
 use crate::consent::Places;
 use crate::private::{PRIVATE, make_folder, write_whole};
 
@@ -65,16 +65,21 @@ impl Folders {
         place().unwrap_or_else(|| path.to_string_lossy().into_owned())
     }
 
+    /// Keeps a folder that need not be in the worktree of the working directory.
+    #[must_use]
+    pub fn keep_other(&self, folder: &Path) -> String {
+        let is_own = |other: &Repository| {
+            self.repository.as_ref().is_some_and(|own| real(&own.common_dir) == real(&other.common_dir))
+        };
+        Self { repository: Repository::around(folder).filter(is_own), ..self.clone() }.keep(folder)
+    }
+
     /// Where a kept path is on this machine.
     ///
     /// # Errors
     /// The reason why it is nowhere.
     pub fn locate(&self, kept: &str) -> Result<PathBuf, String> {
-        let Some((place, below)) = kept.strip_prefix('@').and_then(|rest| rest.split_once("/./")) else {
-            return Ok(PathBuf::from(kept));
-        };
-        let (project, linked) =
-            place.split_once(':').map_or((place, None), |(project, linked)| (project, Some(linked)));
+        let Some((project, linked, below)) = parts(kept) else { return Ok(PathBuf::from(kept)) };
         let Some(repository) = self.repository_of(project) else {
             return Err("its repository is neither here nor known on this machine".to_owned());
         };
@@ -96,14 +101,24 @@ impl Places for Folders {
     }
 
     fn repository(&self, kept: &str) -> PathBuf {
-        self.locate(kept).map_or_else(|_| PathBuf::from(kept), |folder| repository_of(&folder))
+        match parts(kept) {
+            Some((project, ..)) => self.repository_of(project).map_or_else(PathBuf::new, |known| known.common_dir),
+            None => repository_of(Path::new(kept)),
+        }
     }
+}
+
+/// The project of a kept path, its linked worktree, and the rest; none for an absolute path.
+fn parts(kept: &str) -> Option<(&str, Option<&str>, &str)> {
+    let (place, below) = kept.strip_prefix('@')?.split_once("/./")?;
+    let (project, linked) = place.split_once(':').map_or((place, None), |(project, linked)| (project, Some(linked)));
+    Some((project, linked, below))
 }
 
 /// The part of a kept path that is the same in all worktrees.
 #[must_use]
 pub fn below_root(kept: &str) -> &str {
-    kept.strip_prefix('@').and_then(|_| kept.find("/./")).map_or(kept, |at| &kept[at + 1..])
+    parts(kept).map_or(kept, |(.., below)| &kept[kept.len() - "./".len() - below.len()..])
 }
 
 /// The linked worktree of this name, else a worktree of the branch.

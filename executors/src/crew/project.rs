@@ -1,4 +1,5 @@
-//! The folder of a log in a repository, and the id of a project: a UUID, made at first use in a file of git's folder, or in `.crewlog` without a repository.
+//! The folder of a log in a repository, and the id of a project: a UUID, made at first use in a file of git's folder, or in
+//! `.crewlog` without a repository.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind, Write};

@@ -141,8 +141,8 @@ pub fn is_plain(word: &str) -> bool {
     !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c))
 }
 
-/// The tasks that an order changes in what they run or in what they wait for. An agreement does not depend on a task's name,
-/// executor and urgency, and it may wait for more.
+/// The tasks whose agreements end with an order: it changes their input or takes away a dependency. A new name, executor or
+/// priority ends none, nor does another dependency.
 #[must_use]
 pub fn changed(before: &PlannerState, after: &PlannerState) -> BTreeSet<TaskId> {
     let is_changed = |known: &&Task| {
@@ -277,7 +277,7 @@ impl Consents {
         accounts.into_iter().any(|by| self.accounts.get(by).is_some_and(|account| account.tasks.contains(wanted)))
     }
 
-    /// How often the agreements to a task ended: what a person saw before the last time counts no more.
+    /// How often the agreements to a task ended. A person who looked at it before the last time has not seen its present form.
     pub fn n_withdrawn(&self, plan: &str, task: TaskId) -> u64 {
         self.n_withdrawn.get(&(plan.to_owned(), task)).copied().unwrap_or_default()
     }

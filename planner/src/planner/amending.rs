@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::error::PlannerError;
 use crate::event::{Amendment, Edit, Event, TaskStatus};
 use crate::parse::{self, EDGES_MAX, ReadOptions, TEXT_BYTES_MAX, is_number};
-use crate::plan::{Condition, Dependency, Strength, TaskId, TaskPlan};
+use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
 use crate::planner::initialize::change_by_mark;
 use crate::planner::settings::check_count;
 use crate::planner::{AMENDMENTS_MAX, Planner, end};
@@ -174,16 +174,9 @@ impl<'a> Draft<'a> {
                 task.depends_on.push(hard(of_plan));
             }
             if let Some(condition) = &mut task.condition {
-                condition.first = condition.first.map(renumbered);
-                let named = |ids: &[TaskId]| ids.iter().map(TaskId::to_string).collect::<Vec<_>>();
-                let is_numbered = condition.text == Condition::outcome_text(&named(&condition.outcome_of));
-                condition.outcome_of.iter_mut().for_each(|decides| *decides = renumbered(*decides));
-                if is_numbered {
-                    let is_taken = |decides: &TaskId| self.state.labels.contains_key(&decides.to_string());
-                    let name = |id: &TaskId| if is_taken(id) { label_of_new(*id) } else { id.to_string() };
-                    condition.text =
-                        Condition::outcome_text(&condition.outcome_of.iter().map(name).collect::<Vec<_>>());
-                }
+                let is_taken = |id: TaskId| self.state.labels.contains_key(&id.to_string());
+                let name = |id: TaskId| if is_taken(id) { label_of_new(id) } else { id.to_string() };
+                condition.refer(|id| Some(renumbered(id)), name);
             }
             // They refer to another text than the plan's.
             task.spans = Vec::new();
