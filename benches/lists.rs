@@ -1,6 +1,7 @@
-//! `ls`, `stats` and `leases --conflicts` on a long log: the first time, when there is no snapshot, and again.
+//! The views on a long log: the first time, when there is no snapshot, and again; then on a log with one plan of 20,000
+//! tasks, and a task command on a standing plan of 3,000.
 //!
-//! `cargo bench --bench lists -- [EVENTS] [FOLDER or postgres://... of an empty schema]`. The log has plans of 400 events; the last three have not ended.
+//! `cargo bench --bench lists -- [EVENTS] [FOLDER or postgres://... of an empty schema]`. The log has plans of 400 events; the last 800 have not ended.
 
 use std::process::{Command as Process, Stdio};
 use std::time::{Duration, Instant};
@@ -16,7 +17,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Two events of a plan for each task, and three of the task.
 const N_TASKS: usize = 80;
 const N_EVENTS_OF_PLAN: usize = N_TASKS * 5 + 2;
-const N_OPEN: usize = 3;
+const N_OPEN: usize = 800;
+const N_LARGE: usize = 20_000;
+const N_STANDING: usize = 3_000;
 
 fn main() -> Result<(), Failure> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
@@ -28,15 +31,30 @@ fn main() -> Result<(), Failure> {
     let file = folder.path().join("log.db");
     let log = server.map_or_else(|| file.to_str().ok_or("the path is not UTF-8"), |url| Ok(url))?;
     let n_plans = n_events.div_ceil(N_EVENTS_OF_PLAN);
-    let n_events = tokio::runtime::Runtime::new()?.block_on(fill(log, n_plans))?;
-    println!("{n_plans} plans, {n_events} events");
-    println!("{:<20} {:>12} {:>12} {:>12}", "command", "first", "second", "third");
-    for command in ["ls", "stats", "leases --conflicts"] {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let n_events = runtime.block_on(fill(log, n_plans, N_TASKS, false))?;
+    println!("{n_plans} plans, {} of them open, {n_events} events", n_plans.min(N_OPEN));
+    table(log, &["ls", "stats", "leases --conflicts", "agents", "leases", "inbox"])?;
+    let large = folder.path().join("large.db");
+    let large = large.to_str().ok_or("the path is not UTF-8")?;
+    let n_events = runtime.block_on(fill(large, 1, N_LARGE, false))?;
+    println!("\na plan of {N_LARGE} tasks, {n_events} events");
+    table(large, &["show shop-0", "inbox", "why shop-0/5"])?;
+    let standing = folder.path().join("standing.db");
+    let standing = standing.to_str().ok_or("the path is not UTF-8")?;
+    let n_events = runtime.block_on(fill(standing, 1, N_STANDING, true))?;
+    println!("\na standing plan of {N_STANDING} tasks, {n_events} events");
+    table(standing, &["task add Look --plan shop-0"])
+}
+
+fn table(log: &str, commands: &[&str]) -> Result<(), Failure> {
+    println!("{:<28} {:>12} {:>12} {:>12}", "command", "first", "second", "third");
+    for command in commands {
         let mut took = Vec::new();
         for _ in 0..3 {
             took.push(format!("{:.1?}", run(log, command)?));
         }
-        println!("{command:<20} {:>12} {:>12} {:>12}", took[0], took[1], took[2]);
+        println!("{command:<28} {:>12} {:>12} {:>12}", took[0], took[1], took[2]);
     }
     Ok(())
 }
@@ -49,14 +67,14 @@ fn run(log: &str, command: &str) -> Result<Duration, Failure> {
 }
 
 /// Fills a log with plans, each in a few appends.
-async fn fill(log: &str, n_plans: usize) -> Result<i64, Failure> {
+async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Result<i64, Failure> {
     let store = EventStore::open(log).await?;
-    let text = (1..=N_TASKS).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
-    let config = PlannerConfig::default();
+    let text = (1..=n_tasks).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
+    let config = PlannerConfig { standing, ..PlannerConfig::default() };
     let initialize = Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: true };
     let mut planner = Planner::default();
     let mut of_plan = vec![planner.process(initialize)?];
-    for n in 1..=N_TASKS as u64 {
+    for n in 1..=n_tasks as u64 {
         let result = "all sums are as they were".to_owned();
         let report = ExecutorEvent::TaskCompleted { node_id: TaskId(n), attempt: 1, result };
         of_plan.push(planner.process(Command::HandleExecutorEvent(report))?);
@@ -64,7 +82,7 @@ async fn fill(log: &str, n_plans: usize) -> Result<i64, Failure> {
     for plan in 0..n_plans {
         let (id, is_open) = (format!("shop-{plan}"), plan + N_OPEN >= n_plans);
         let tags = [plan_tag(&id), "project:shop".to_owned()];
-        let n_reports = if is_open { N_TASKS / 2 } else { N_TASKS };
+        let n_reports = if is_open { n_tasks / 2 } else { n_tasks };
         for reports in of_plan[..=n_reports].chunks(40) {
             let events = reports.iter().flatten().map(|event| new_event(event, &tags)).collect::<Result<_, _>>()?;
             let mut append = Append::to(event::STREAM, &id, Expected::Any, events);

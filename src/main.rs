@@ -20,6 +20,9 @@ use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use crewlog_executors::caller;
+use crewlog_mq::{Clock, SystemClock};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::FormatTime;
 
 use crate::commands::{Cli, Command, Db, Demo, Diff, Plan, Serve, Task, completions, task};
 use crate::context::Session;
@@ -27,7 +30,19 @@ use crate::init::doctor;
 use crate::serve::{http, mcp, tokens};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Lines, Terminal, say};
+use crate::ui::text::date_time;
 
+/// The time and the host before each message of a process that runs for long.
+struct Stamp(bool);
+
+impl FormatTime for Stamp {
+    fn format_time(&self, to: &mut Writer<'_>) -> std::fmt::Result {
+        if self.0 { write!(to, "{} {}", date_time(SystemClock::default().wall()), caller::host()) } else { Ok(()) }
+    }
+}
+
+/// The stack of a thread: a server runs whole commands inside its own calls.
+const STACK: usize = 4 << 20;
 /// How long what still runs may take when the program ends.
 const SHUTDOWN: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -49,7 +64,7 @@ fn main() -> ExitCode {
     if let Command::Supervise = cli.command {
         return crewlog_executors::supervisor::supervise();
     }
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().thread_stack_size(STACK).build() {
         Ok(runtime) => runtime,
         Err(error) => {
             say(&format!("error: the program cannot start: {error}"));
@@ -69,7 +84,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_ansi(Terminal::new(&cli.global.terminal).has_colour)
-        .without_time()
+        .with_timer(Stamp(matches!(cli.command, Command::Work(_) | Command::Serve(_) | Command::Mcp)))
         .with_target(false)
         .with_writer(|| Lines)
         // The subscriber would print its own errors on standard error too, and panic if that is closed.

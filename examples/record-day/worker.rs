@@ -86,7 +86,7 @@ pub async fn build_machine(day: Rc<Day>) -> Result {
                 let claim = claim_of(&day.store, run.plan, task, tags(run.plan));
                 let prompt = match run.executor {
                     "shell" => None,
-                    _agent => Some(digest(&prompt_of(&day.store, run.plan, task, dispatch.position).await?)),
+                    _agent => Some(digest(&prompt_of(&day.store, run.plan, task, dispatch.position, false).await?)),
                 };
                 carry_out(&day, run, claim, attempt, &Cause::event(&dispatch), prompt).await?;
                 break;

@@ -9,7 +9,7 @@ use crewlog_planner::validity::{self, InvalidPlan, edges_of};
 pub const BOTTLENECKS_MAX: usize = 20;
 
 /// The analysis of a plan's graph.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Analysis {
     /// The tasks by the earliest step in which each can run; the tasks of one group can run in parallel.
     pub groups: Vec<Vec<TaskId>>,

@@ -1,7 +1,7 @@
 //! How a worker claims a dispatched task in competition with others.
 
-use crewlog_mq::{EventStore, ExecuteError, Query, Range, Runner};
-use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
+use crewlog_mq::{Cause, EventStore, ExecuteError, Query, Range, Runner, Timestamp};
+use crewlog_planner::claim::{self, Holder, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
@@ -18,6 +18,21 @@ const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "Settings
 /// A task's aggregate on a log.
 pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskLease> {
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
+}
+
+/// Decides a command on a task; [`TaskError::Held`] if its holder is proven to live though its lease has run out.
+pub(crate) async fn execute_unless_proven(
+    claim: &mut Runner<TaskLease>,
+    life: &LivenessLock,
+    now: Timestamp,
+    command: TaskCommand,
+    cause: &Cause,
+) -> Result<(), ExecuteError<TaskError>> {
+    claim.catch_up().await?;
+    if let Some(Holder { executor, epoch, .. }) = life.proven_holder(claim.handler(), now) {
+        return Err(ExecuteError::Refused(TaskError::Held { executor: executor.clone(), epoch: *epoch }));
+    }
+    claim.execute_as_read(command, cause).await.map(drop)
 }
 
 /// The result of a claim.
@@ -51,11 +66,11 @@ pub(crate) async fn claim_task(
         let error = match store.read(&changes, Range::after(dispatch.seen), 1).await {
             Ok(page) if !page.events.is_empty() => return ClaimOutcome::Stale,
             Ok(_) => {
-                let (executor, attempt) = (life.executor(name), dispatch.attempt);
-                let command = TaskCommand::Claim { attempt, executor, now: store.now(), dead_epoch, starts };
+                let (executor, attempt, now) = (life.executor(name), dispatch.attempt, store.now());
+                let command = TaskCommand::Claim { attempt, executor, now, dead_epoch, starts };
                 let cause = dispatch.cause.clone().keeping(command.recorded());
-                match claim.execute(command, &cause).await {
-                    Ok(_) => return ClaimOutcome::Won(claim.handler().epoch),
+                match execute_unless_proven(claim, life, now, command, &cause).await {
+                    Ok(()) => return ClaimOutcome::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {
                             return ClaimOutcome::Held;

@@ -21,7 +21,6 @@ pub mod divergence;
 pub mod entry;
 pub mod exports;
 pub mod history;
-pub mod human;
 #[cfg(feature = "sealing")]
 pub mod keys;
 pub mod links;

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crewlog_mq::new_event_id;
-use crewlog_planner::claim::Executor;
+use crewlog_mq::{Timestamp, new_event_id};
+use crewlog_planner::claim::{Executor, Holder, TaskLease};
 
 use crate::private::{PRIVATE, make_folder, write_whole};
 
@@ -106,6 +106,13 @@ impl LivenessLock {
     /// True for this worker's own claims.
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
+    }
+
+    /// The holder of a task whose lease has run out while its lock proves that it lives: the clock of a host that slept,
+    /// or was set, takes nothing from a living process.
+    pub fn proven_holder<'a>(&self, task: &'a TaskLease, now: Timestamp) -> Option<&'a Holder> {
+        let is_proven = |held: &&Holder| held.has_expired(now) && self.locks.life(&held.executor) == Life::Live;
+        task.holder.as_ref().filter(is_proven)
     }
 
     /// True if another worker is proven to be gone, with all its children.

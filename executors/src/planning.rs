@@ -54,12 +54,27 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
         let mut planner = planner_of(store, plan, tags).await?;
         planner.catch_up().await.map(|()| planner)
     };
-    let reported = store.records(&task_events(plan), Range::default()).try_collect::<Vec<_>>();
-    let (mut planner, reported) = tokio::try_join!(planner, reported)?;
-    take_in(&mut planner, &TaskReport::all(&reported)?).await?;
+    let (mut planner, reported) = tokio::try_join!(planner, unhandled(store, plan))?;
+    take_in(&mut planner, &reported).await?;
     let withdrawn = withdraw_unstarted(store, plan, &planner).await?;
     take_in(&mut planner, &TaskReport::all(&withdrawn)?).await?;
     Ok(planner)
+}
+
+/// The reports from the newest one on that the planner has reacted to, or a few more: each host handles them in order.
+async fn unhandled(store: &EventStore, plan: &str) -> Result<Vec<TaskReport>, Error> {
+    let mut reported = Vec::new();
+    let mut newest_first = std::pin::pin!(store.records(&task_events(plan), Range::default().backwards()));
+    while let Some(recorded) = newest_first.try_next().await? {
+        let Some(report) = TaskReport::of(&recorded)? else { continue };
+        let reaction = Query { causation_id: Some(recorded.event_id), ..Query::aggregate(event::STREAM, plan) };
+        reported.push(report);
+        if reported.len().is_power_of_two() && !store.read(&reaction, Range::default(), 1).await?.events.is_empty() {
+            break;
+        }
+    }
+    reported.reverse();
+    Ok(reported)
 }
 
 /// Withdraws the dispatched tasks of a stopped plan that have not started. Returns the new events of its tasks.
@@ -71,7 +86,7 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
     let head = store.head().await?;
     for task in state.dispatched() {
         let mut claim = claim_of(store, plan, task.plan.id, planner.tags().to_vec());
-        let command = TaskCommand::Withdraw { attempt: task.attempts, now: store.now() };
+        let command = TaskCommand::Withdraw { attempt: task.attempts };
         let cause = Cause::request().keeping(command.recorded());
         match claim.execute(command, &cause).await {
             // Another process started it or ended it first.

@@ -18,7 +18,7 @@ use crate::history::{ForkPoint, History};
 /// A fault of the log while the plan's ancestors are read.
 pub async fn planner_of(store: &EventStore, plan: &str, tags: Vec<String>) -> Result<Runner<Planner>, Error> {
     let history = History::of(store, plan).await?;
-    Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()))
+    Ok(Runner::new(store.clone(), event::STREAM, plan, tags).behind(history.prefix()).with_snapshots())
 }
 
 /// The planner of a fork that is not in the log yet: its first command is [`Command::Fork`] with the parent and position

@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 use crate::backoff::Backoff;
 use crate::history::History;
 use crate::plans::wait_to_retry;
+use crate::queue::Dispatch;
 
 /// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +28,7 @@ pub enum PromptError {
     },
 }
 
-/// The prompt of a task dispatched at a position.
+/// The prompt of a task dispatched at a position, for a run after one that was cut off or for another.
 ///
 /// # Errors
 /// [`PromptError`].
@@ -36,6 +37,7 @@ pub async fn prompt_of(
     plan: &str,
     task: TaskId,
     dispatched: Position,
+    cut_off: bool,
 ) -> Result<String, PromptError> {
     let history = History::of(store, plan).await?;
     let records = history.records(store, &Query::stream(event::STREAM), Range::up_to(dispatched));
@@ -46,19 +48,15 @@ pub async fn prompt_of(
     }
     let state = planner.state();
     let rendered = state.task(task).and_then(|task| prompt::render(state, task));
+    let rendered = rendered.map(|prompt| if cut_off { prompt + prompt::CUT_OFF } else { prompt });
     rendered.ok_or_else(|| PromptError::NotForAgents { task: state.name(task) })
 }
 
 /// Retries until the log works.
-pub(crate) async fn rendered(
-    store: &EventStore,
-    plan: &str,
-    task: TaskId,
-    dispatched: Position,
-) -> Result<String, PromptError> {
+pub(crate) async fn rendered(store: &EventStore, of: &Dispatch, cut_off: bool) -> Result<String, PromptError> {
     let mut backoff = Backoff::new();
     loop {
-        match prompt_of(store, plan, task, dispatched).await {
+        match prompt_of(store, &of.plan, of.task, of.position, cut_off).await {
             Err(PromptError::Log(error)) if wait_to_retry(&error, &mut backoff).await => {}
             rendered => return rendered,
         }

@@ -33,10 +33,12 @@ pub enum Stop {
 
 impl Stop {
     /// The ending of a run that is stopped for this reason.
-    pub(crate) fn ending(self) -> Ending {
+    pub(crate) fn ending(self, is_running: bool) -> Ending {
         match self {
             Self::Cancelled { reason } => Ending::Stopped { reason },
-            Self::Interrupted | Self::Lost => Ending::Released { reason: "the worker was interrupted".into() },
+            Self::Interrupted | Self::Lost => {
+                Ending::Released { reason: "the worker was interrupted".into(), cut_off: is_running }
+            }
         }
     }
 }
@@ -123,14 +125,13 @@ pub(crate) async fn run(
     let cut_short = match cut_short {
         // Stopping a service signals the program and its worker at the same moment.
         None if was_signalled(&ended) => {
-            let stop = tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await;
-            stop.ok().map(CutShort::Stopped)
+            tokio::time::timeout(SIGNAL_GRACE, wanted(stop)).await.ok().map(CutShort::Stopped)
         }
         cut_short => cut_short,
     };
     let ran_for = started.elapsed();
     match (ended, cut_short) {
-        (_, Some(CutShort::Stopped(stop))) => Err(stop.ending()),
+        (_, Some(CutShort::Stopped(stop))) => Err(stop.ending(true)),
         (ended, Some(CutShort::TimedOut)) => {
             let text = ended.as_ref().map(|ended| ended.written.text()).unwrap_or_default();
             let error = format!("stopped after {}, its time-out\n{text}", duration(millis(timeout)));

@@ -112,12 +112,12 @@ impl SubPlanRun<'_> {
                 let plan = self.plan();
                 let read = read_plan(self.store, &plan, Vec::new()).await;
                 if let Some(reason) = read.ok().and_then(|it| nesting::waits_for(&plan, it.handler().state())) {
-                    return Ending::Released { reason };
+                    return Ending::Released { reason, cut_off: false };
                 }
             }
             Stop::Lost => {}
         }
-        stop.ending()
+        stop.ending(false)
     }
 
     /// The usage of the sub-plan.

@@ -24,7 +24,7 @@ use crate::backoff::Backoff;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::links::Links;
-use crate::liveness::LivenessLock;
+use crate::liveness::{Life, LivenessLock};
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
 use crate::prompts;
@@ -219,13 +219,14 @@ impl Worker {
         let unwanted = stop.borrow().clone();
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
         let lost = claim.handler().interrupted.as_ref().filter(|_| reports);
+        let is_cut_off = claim.handler().interrupted.is_some();
         let ready = match (unwanted, checked) {
-            (Some(stop), _) => Err(stop.ending()),
+            (Some(stop), _) => Err(stop.ending(false)),
             (None, checked) => match (lost, checked) {
-                (Some(executor), _) => Err(Ending::worker_lost(executor)),
+                (Some(executor), _) => Err(Ending::cut_short(executor)),
                 (None, Some(Err(question))) => Err(Ending::Asked { question, default: None }),
                 (None, Some(Ok(()))) => Ok(None),
-                (None, None) => self.prepared(actor, dispatch).await,
+                (None, None) => self.prepared(actor, dispatch, is_cut_off).await,
             },
         };
         let (ending, usage) = match ready {
@@ -251,12 +252,12 @@ impl Worker {
     }
 
     /// An agent's prompt, once the files and links of the task are there.
-    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch) -> Result<Option<String>, Ending> {
+    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch, cut_off: bool) -> Result<Option<String>, Ending> {
         let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
         checked.map_err(|question| Ending::Asked { question, default: None })?;
         match actor {
             Actor::Agent(..) => {
-                let rendered = prompts::rendered(&self.store, &dispatch.plan, dispatch.task, dispatch.position).await;
+                let rendered = prompts::rendered(&self.store, dispatch, cut_off).await;
                 rendered.map(Some).map_err(|error| {
                     let class = FailureClass::NotStarted;
                     Ending::Failed { error: format!("its prompt cannot be rendered: {error}"), class, run: None }
@@ -476,8 +477,8 @@ impl WorkerLoop {
         self.plans.leases().filter(move |(dispatch, lease)| !is_own(lease) || !has_job(dispatch))
     }
 
-    /// Ends the leases that have run out, and those of dead holders: workers that are gone, and jobs of this one that
-    /// failed.
+    /// Ends the leases that have run out, unless their holder is proven to live, and those of dead holders: workers that
+    /// are gone, and jobs of this one that failed.
     async fn look_at_leases(&mut self) {
         self.is_restless = !self.refused.is_empty() || self.foreign_leases().next().is_some();
         self.refused.clear();
@@ -485,7 +486,8 @@ impl WorkerLoop {
         let now = self.worker.store.now();
         let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            (is_dead || lease.has_expired(now)).then(|| (dispatch.clone(), lease.epoch, is_dead))
+            let is_over = || lease.has_expired(now) && life.locks().life(&lease.executor) != Life::Live;
+            (is_dead || is_over()).then(|| (dispatch.clone(), lease.epoch, is_dead))
         });
         for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());

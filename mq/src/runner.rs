@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use crate::append::{Append, Appended, NewEvent, Write};
-use crate::cell::CellChange;
 use crate::error::Error;
 use crate::event::Event;
 use crate::executed::{Decided, ExecuteError, Executed, Executions, executed, nothing, one};
@@ -22,8 +21,9 @@ const ATTEMPTS_MAX: usize = 32;
 const PAUSE_MAX: u32 = 512;
 /// The most events a spare state may be behind: reading more takes longer than a snapshot and its tail.
 const SPARE_EVENTS_MAX: i64 = 1_000;
-/// The page size.
+/// The page size, and the pages after which a long read stores a snapshot.
 const CATCH_UP_PAGE: usize = 1000;
+const PAGES_PER_SNAPSHOT: usize = 20;
 
 /// Waits a random time before an attempt, so that each of many writers gets its turn. The limit doubles with each
 /// attempt; the first two do not wait.
@@ -184,8 +184,7 @@ where
         }
     }
 
-    /// Starts from the newest snapshot and its tail. New snapshots are stored from time to time, with an append or
-    /// after a command without events.
+    /// Starts from the newest snapshot and its tail. New snapshots are stored from time to time, as events are read.
     #[must_use]
     pub fn with_snapshots(mut self) -> Self
     where
@@ -237,7 +236,7 @@ where
         self.state.read_to
     }
 
-    /// Reads new events, and writes nothing.
+    /// Reads new events, and appends none. It stores a due snapshot, in a long read also on the way.
     ///
     /// # Errors
     /// [`Error::Decode`] with the position, type and version of an event that cannot be decoded; the state has the
@@ -256,8 +255,10 @@ where
             // Runs once in a runner's life; inlined it would make all its other futures larger.
             None => Box::pin(self.begin()).await?,
         };
-        let mut pages = log.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?;
+        let (mut pages, mut n_pages) =
+            (log.pages(&self.query, Range::after(self.state.read_to), CATCH_UP_PAGE)?, 0_usize);
         while let Some(page) = pages.next().await? {
+            n_pages += 1;
             for recorded in &page.events {
                 self.state.handler.apply(&recorded.decode()?);
                 self.state.handler.placed(recorded.position);
@@ -266,7 +267,11 @@ where
                 self.count(1);
             }
             self.state.read_to = page.next;
+            if n_pages.is_multiple_of(PAGES_PER_SNAPSHOT) {
+                self.keep_due().await;
+            }
         }
+        self.keep_due().await;
         self.show();
         Ok(())
     }
@@ -387,8 +392,6 @@ where
             if attempt > 0 {
                 self.spare = Some(self.state.clone());
             }
-            // From the state before the commands: the positions of their events are not known yet.
-            let snapshot = self.snapshot_due();
             // The state includes decided events before the log does. So it is put back only once both agree: after a
             // failed append, or if the caller drops this future, it is read again.
             let mut state = std::mem::take(&mut self.state);
@@ -398,13 +401,10 @@ where
             if n_events == 0 && (others.is_empty() || decided.iter().all(Result::is_err)) {
                 let position = state.read_to;
                 self.state = state;
-                if let (Some(snapshots), Some(snapshot)) = (&mut self.snapshots, snapshot) {
-                    snapshots.put(snapshot).await;
-                }
                 return Ok(nothing(decided, position));
             }
             let events = self.written(&decided, &commands)?;
-            match self.append(events, &state, snapshot, others).await {
+            match self.append(events, &state, others).await {
                 Ok((appended, _, is_rewritten))
                     if appended.repeated && (is_rewritten || !self.follows(&appended, &state)) =>
                 {
@@ -470,7 +470,6 @@ where
         &mut self,
         events: Vec<NewEvent>,
         state: &State<H>,
-        snapshot: Option<CellChange>,
         others: &[Write],
     ) -> Result<(Appended, Option<Last>, bool), Error> {
         let last = events.last().map(|event| (events.len() - 1, event.event_id()));
@@ -486,15 +485,8 @@ where
             }
         };
         append.writes.extend_from_slice(others);
-        let has_snapshot = snapshot.is_some();
-        if let Some(snapshot) = snapshot {
-            append = append.cell(snapshot);
-        }
         // To the log that the decision is based on, which refuses the append after it went back.
         let (appended, is_rewritten) = state.log.as_ref().unwrap_or(&self.store).append_rewritten(append).await?;
-        if let Some(snapshots) = self.snapshots.as_mut().filter(|_| has_snapshot && !appended.repeated) {
-            snapshots.kept();
-        }
         let last = last.and_then(|(index, event_id)| {
             let place = appended.places.get(index)?;
             Some(Last { position: place.position, sequence: place.sequence, event_id })
@@ -553,7 +545,12 @@ where
         }
     }
 
-    fn snapshot_due(&mut self) -> Option<CellChange> {
-        self.snapshots.as_mut()?.due(&self.state.handler, self.state.last?)
+    async fn keep_due(&mut self) {
+        if let Some((snapshots, last)) = self.snapshots.as_mut().zip(self.state.last)
+            && let Some(change) = snapshots.due(&self.state.handler, last)
+        {
+            // Rare; inlined it would make all futures of the runner larger.
+            Box::pin(snapshots.put(change)).await;
+        }
     }
 }

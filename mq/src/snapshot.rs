@@ -18,6 +18,9 @@ use crate::store::EventStore;
 /// its snapshots cost no more than the events.
 const BYTES_PER_EVENT: usize = 256;
 
+/// The longest wait for a snapshot to be stored: a reader does not wait for other writers.
+const PUT_MAX: std::time::Duration = std::time::Duration::from_secs(1);
+
 /// A fold whose state can be stored.
 ///
 /// The restored state must equal the stored one, including everything that later answers depend on. JSON has only maps
@@ -191,9 +194,10 @@ impl<S> Snapshots<S> {
     }
 
     pub(crate) async fn put(&mut self, change: CellChange) {
-        match self.store.append(Append::default().cell(change)).await {
-            Ok(_) => self.kept(),
-            Err(error) => tracing::warn!(%error, "a snapshot could not be kept"),
+        match tokio::time::timeout(PUT_MAX, self.store.append(Append::default().cell(change))).await {
+            Ok(Ok(_)) => self.kept(),
+            Ok(Err(error)) => tracing::warn!(%error, "a snapshot could not be kept"),
+            Err(_) => {}
         }
     }
 }

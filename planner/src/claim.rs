@@ -113,7 +113,13 @@ pub enum TaskEvent {
     /// A person let a parked task be claimed again.
     TaskUnparked { by: String },
     /// The holder gave it back unfinished.
-    TaskReleased { epoch: u64, reason: String },
+    TaskReleased {
+        epoch: u64,
+        reason: String,
+        /// True if it was running, and may have had effects.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        cut_off: bool,
+    },
     /// The holder stopped at the plan's request.
     TaskStopped { epoch: u64, reason: String },
     /// The task is done.
@@ -186,14 +192,14 @@ pub enum Ending {
     /// At the plan's request.
     Stopped { reason: String },
     /// Unfinished; another executor may claim the task.
-    Released { reason: String },
+    Released { reason: String, cut_off: bool },
 }
 
 impl Ending {
-    /// The end of a run whose worker was lost: its outcome is unknown. Another worker reports it.
-    pub fn worker_lost(executor: &Executor) -> Self {
+    /// The end of a run that was cut short with its worker: its outcome is unknown. Another worker reports it.
+    pub fn cut_short(executor: &Executor) -> Self {
         Self::Failed {
-            error: format!("the worker of {executor} was lost while it ran"),
+            error: format!("its run by {executor} was cut short"),
             class: FailureClass::OutcomeUnknown,
             run: None,
         }
@@ -202,7 +208,7 @@ impl Ending {
 
 impl Default for Ending {
     fn default() -> Self {
-        Self::Released { reason: String::new() }
+        Self::Released { reason: String::new(), cut_off: false }
     }
 }
 
@@ -260,7 +266,7 @@ pub enum TaskCommand {
         ending: Ending,
     },
     /// Withdraw a dispatch of a stopped plan that has not started.
-    Withdraw { attempt: u32, now: Timestamp },
+    Withdraw { attempt: u32 },
     /// End the lease of a holder that is dead, or whose lease has expired.
     FireTimer { epoch: u64, now: Timestamp, is_dead: bool },
 }
@@ -280,7 +286,7 @@ pub enum TaskError {
 }
 
 /// The holder of a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The executor that claimed it.
     pub executor: Executor,
@@ -307,7 +313,7 @@ impl Holder {
 }
 
 /// The state of a task's aggregate.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskLease {
     attempt: u32,
     attempt_is_ended: bool,
@@ -380,7 +386,7 @@ impl TaskLease {
                 let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
-            TaskCommand::Withdraw { attempt, now } => Ok(self.withdraw(attempt, now).into_iter().collect()),
+            TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
             TaskCommand::FireTimer { epoch, now, is_dead } => {
                 let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.has_expired(now));
                 let due = self.holder.as_ref().filter(has_ended);
@@ -390,13 +396,14 @@ impl TaskLease {
         }
     }
 
-    /// None while the lease holds. A run that a lost holder had started ends as lost.
-    fn withdraw(&self, attempt: u32, now: Timestamp) -> Option<TaskEvent> {
-        if self.has_ended(attempt) || self.holder.as_ref().is_some_and(|holder| !self.is_over(holder, attempt, now)) {
+    /// None while it is held: the timer of its lease comes first. A run that a lost holder had started ends as lost.
+    fn withdraw(&self, attempt: u32) -> Option<TaskEvent> {
+        let is_held = self.holder.as_ref().is_some_and(|holder| !self.is_superseded(holder, attempt));
+        if self.has_ended(attempt) || is_held {
             return None;
         }
         Some(match self.begun_by().filter(|_| attempt == self.attempt) {
-            Some(executor) => ended(attempt, self.epoch, Ending::worker_lost(executor)),
+            Some(executor) => ended(attempt, self.epoch, Ending::cut_short(executor)),
             None => TaskEvent::TaskWithdrawn { attempt },
         })
     }
@@ -412,7 +419,9 @@ impl TaskLease {
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
-        let is_live = |held: &&Holder| dead_epoch != Some(self.epoch) && !self.is_over(held, attempt, now);
+        let is_live = |held: &&Holder| {
+            dead_epoch != Some(self.epoch) && !held.has_expired(now) && !self.is_superseded(held, attempt)
+        };
         if let Some(holder) = self.holder.as_ref().filter(is_live) {
             return Err(TaskError::Held { executor: holder.executor.clone(), epoch: self.epoch });
         }
@@ -420,10 +429,9 @@ impl TaskLease {
         Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
     }
 
-    /// True if a holder's claim no longer counts for this attempt: its lease has run out, or the plan has dispatched
-    /// the task again since an agent claimed it.
-    fn is_over(&self, holder: &Holder, attempt: u32, now: Timestamp) -> bool {
-        holder.has_expired(now) || (holder.is_agent() && attempt > self.attempt)
+    /// True if the plan has dispatched the task again since an agent claimed it.
+    fn is_superseded(&self, holder: &Holder, attempt: u32) -> bool {
+        holder.is_agent() && attempt > self.attempt
     }
 
     /// True while an executor holds this attempt, started only if its claim `starts` it.
@@ -455,7 +463,7 @@ fn ended(attempt: u32, epoch: u64, ending: Ending) -> TaskEvent {
         Ending::Failed { error, class, run } => TaskEvent::TaskFailed { attempt, epoch, error, class, run },
         Ending::Asked { question, default } => TaskEvent::NeedsClarification { attempt, epoch, question, default },
         Ending::Stopped { reason } => TaskEvent::TaskStopped { epoch, reason },
-        Ending::Released { reason } => TaskEvent::TaskReleased { epoch, reason },
+        Ending::Released { reason, cut_off } => TaskEvent::TaskReleased { epoch, reason, cut_off },
     }
 }
 
@@ -496,7 +504,12 @@ impl Handler for TaskLease {
                     holder.lease_until = Some(*lease_until);
                 }
             }
-            TaskEvent::TaskReleased { .. } => (self.holder, self.n_lost) = (None, 0),
+            TaskEvent::TaskReleased { cut_off, .. } => {
+                if *cut_off {
+                    self.interrupted = self.begun_by().cloned();
+                }
+                (self.holder, self.n_lost) = (None, 0);
+            }
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
                 self.n_lost += u32::from(self.holder.as_ref().is_some_and(Holder::is_agent));

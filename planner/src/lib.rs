@@ -8,13 +8,13 @@ pub mod claim;
 pub mod crew;
 mod error;
 pub mod event;
+pub mod format;
 pub mod lifecycle;
 pub mod lines;
 pub mod listing;
 pub mod model;
 pub mod nesting;
 pub mod parse;
-mod paths;
 pub mod plan;
 pub mod planner;
 pub mod priority;
@@ -29,6 +29,7 @@ pub mod text;
 pub mod validity;
 pub mod verify;
 pub mod view;
+mod words;
 
 /// True for a field that JSON leaves out.
 pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {

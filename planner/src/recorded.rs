@@ -243,7 +243,7 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
         TaskEvent::TaskFailed { error, class, run, .. } => Some(Ending::Failed { error, class, run }),
         TaskEvent::NeedsClarification { question, default, .. } => Some(Ending::Asked { question, default }),
         TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
-        TaskEvent::TaskReleased { reason, .. } => Some(Ending::Released { reason }),
+        TaskEvent::TaskReleased { reason, cut_off, .. } => Some(Ending::Released { reason, cut_off }),
         TaskEvent::TaskClaimed { .. }
         | TaskEvent::TaskStarted { .. }
         | TaskEvent::LeaseRenewed { .. }

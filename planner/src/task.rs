@@ -1,10 +1,12 @@
 //! A task and a question of a plan, with their history.
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Purpose, QuestionId, TaskStatus};
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
 /// A task as planned, with its history.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Task {
     /// As planned.
     pub plan: TaskPlan,
@@ -44,7 +46,7 @@ pub struct Task {
 pub const FAILED_ATTEMPTS_MAX: usize = 10;
 
 /// An attempt that failed, timed out or was cancelled.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailedAttempt {
     /// The dispatch.
     pub attempt: u32,
@@ -55,7 +57,7 @@ pub struct FailedAttempt {
 }
 
 /// A question to a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// Its number.
     pub id: QuestionId,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use crate::claim::{self, Holder, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, FailureClass, TaskStatus};
@@ -11,7 +12,8 @@ use crate::planner::Planner;
 use crate::state::{Phase, PlannerState, Task};
 
 /// When a task ran, and its executors.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskTimes {
     /// The last holder whose claim has ended.
     pub past: Option<Holder>,
@@ -26,7 +28,7 @@ pub struct TaskTimes {
 }
 
 /// A plan as of some position.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,

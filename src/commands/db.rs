@@ -10,9 +10,11 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::commands::export::create_new;
-use crate::context::Session;
+use crate::context::{Session, crew};
 use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::say;
 use crate::ui::text::{count, date_time, rfc3339, visible};
+use crate::views::read_all;
 
 #[derive(Debug, Subcommand)]
 pub enum Db {
@@ -54,9 +56,23 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
     Ok(if findings.is_empty() { Code::Done } else { Code::User })
 }
 
+/// Reads the views of each project once, which stores their snapshots for the commands and hooks that follow. A failure
+/// only means that these take longer.
+pub async fn warm_up(session: &Session, store: &EventStore) {
+    let read = match crew::on(session, store) {
+        Ok(crew) => read_all(&crew).await,
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = read {
+        say(&format!("warning: the first views of this log take longer: {failure}"));
+    }
+}
+
 pub async fn migrate(session: &Session) -> Result<Code, Failure> {
     // Opening brings the schema up to date, or says why that cannot be.
-    let log = session.place.open().await?.log().await?;
+    let store = session.place.open().await?;
+    let log = store.log().await?;
+    warm_up(session, &store).await;
     let store = session.place.shown();
     let text = format!("{store} is up to date (log {}, format {})", log.id, log.format);
     session.print_done(&text, &json!({ "store": store, "log": log.id, "format": log.format }))
@@ -92,7 +108,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
     };
     // Made here and now, so that of two who make it one is refused.
     create_new(file)?;
-    match copy(&from, path).await {
+    match copy(session, &from, path).await {
         Ok(stats) => {
             let head = stats.head.0;
             let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
@@ -110,7 +126,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
 }
 
 /// A log in a new file with every event that the other has now.
-async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
+async fn copy(session: &Session, from: &EventStore, path: &str) -> Result<Stats, Error> {
     // An absolute path is not read as a URL.
     let path = std::path::absolute(path).map_or(path.into(), |path| path.to_string_lossy().into_owned());
     let to = EventStore::open_with(&path, Options::default()).await?;
@@ -118,6 +134,7 @@ async fn copy(from: &EventStore, path: &str) -> Result<Stats, Error> {
     let mut events = from.records(&Query::all(), Range::up_to(head)).boxed();
     // The import reads on a thread of its own.
     to.import(identity, std::iter::from_fn(move || runtime.block_on(events.next()))).await?;
+    warm_up(session, &to).await;
     let stats = to.stats().await?;
     // Now it is one file, which can be taken elsewhere.
     to.close().await;

@@ -14,6 +14,7 @@ use crewlog_executors::exports::Exported;
 use crewlog_mq::{Error, EventStore, LogIdentity, Memory, Options, Position, Recorded};
 use serde_json::json;
 
+use crate::commands::db::warm_up;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::count;
@@ -43,6 +44,7 @@ pub async fn import(session: &Session, file: &Path) -> Result<Code, Failure> {
         let made = format!("the log at {} was made for it, and is empty", session.place.shown());
         if is_new { failure.hint(made) } else { failure }
     })?;
+    warm_up(session, &store).await;
     let (store, log, head) = (session.place.shown(), identity.id, imported.head);
     let (added, known) = (imported.n_added, imported.n_known);
     let new = count(added, "event");

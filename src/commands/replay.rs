@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::diff;
-use super::diff::{Change, in_short};
+
 use crate::cli::sealing::KeyPlace;
 use crate::cli::typed::At;
 use crate::context::{ListPrinter, Session};
@@ -24,6 +24,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, prompt, read_line, say};
 use crate::ui::text::{count, moment_of, one_line, rfc3339, utc, visible};
 use crate::views::at::{Point, position_of};
+use crate::views::changes::{Change, in_short};
 use crate::views::names::{Choice, find_plan, open_plan};
 use crate::views::queries::for_each;
 use crate::views::text::print_view;

@@ -16,12 +16,12 @@ use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, Results, say};
 use crate::ui::text::{duration, one_line, visible};
-use crate::views::at::view_at;
+use crate::views::at::seen_at;
 use crate::views::facts;
 use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
 use crate::views::text::{print_view, took};
-use crate::views::{ForkJson, Prompt, prompt_of_attempt, views};
+use crate::views::{ForkJson, Prompt, prompt_of_attempt};
 
 #[derive(Debug, Args)]
 pub struct Show {
@@ -67,9 +67,8 @@ async fn show_part(
     part: &str,
     at: Option<&At>,
 ) -> Result<Code, Failure> {
-    let (point, view) = view_at(session, store, plan, at).await?;
-    let as_of = views(session).await?.as_of(at.map(|_| point.at)).await?;
-    let (at, now) = (point.at, as_of.now);
+    let (point, as_of, seen) = seen_at(session, store, plan, at).await?;
+    let (at, now, view) = (point.at, as_of.now, &seen.view);
     let shown = as_of.plan(plan).await?;
     let question = shown.questions.iter().find(|question| question.id == part);
     let Some(task) = view.state().task_named(part).filter(|_| question.is_none()) else {
@@ -90,7 +89,7 @@ async fn show_part(
     task["questions"] =
         shown.questions.iter().filter(|asked| asked.task.as_ref() == Some(&name)).map(|it| json!(it)).collect();
     let json = json!({ "plan": plan, "at": at, "task": task });
-    let took = view.state().task_named(part).and_then(|task| took(&view, task, states.task(id).state, now));
+    let took = view.state().task_named(part).and_then(|task| took(view, task, states.task(id).state, now));
     task["took"] = json!(took.map(duration));
     task["kind"] = Value::Null;
     task["state"] = json!(states.task(id).state.words());
@@ -129,12 +128,11 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
-    let (point, view) = view_at(session, store, plan, at).await?;
-    let as_of = views(session).await?.as_of(at.map(|_| point.at)).await?;
+    let (point, as_of, seen) = seen_at(session, store, plan, at).await?;
     let (shown, states) = (as_of.plan(plan).await?, as_of.states(plan).await?);
     let waiting = if session.output == Output::Text { as_of.waits(session, plan).await? } else { Vec::new() };
     session.print(&shown, |to| {
-        print_view(&mut *to, plan, point, as_of.now, &view, &states)?;
+        print_view(&mut *to, plan, point, as_of.now, &seen.view, &states)?;
         for ForkJson { plan, at, reason } in &shown.forks {
             writeln!(to, "forked at position {at} as {}: {}", visible(plan), one_line(reason, 100))?;
         }
@@ -145,11 +143,11 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
 /// The plan as a Markdown file.
 async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
     session.place.check_key(plan, &tags_of(store, plan).await?)?;
-    let (_, view) = view_at(session, store, plan, at).await?;
-    let state = view.state();
+    let (_, _, seen) = seen_at(session, store, plan, at).await?;
+    let (view, state) = (&seen.view, seen.view.state());
     let tasks = state.tasks.iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };
-        TaskPlan { mark: mark_of(&view, task).unwrap_or(read), ..task.plan.clone() }
+        TaskPlan { mark: mark_of(view, task).unwrap_or(read), ..task.plan.clone() }
     });
     let exported = ParsedPlan {
         title: state.title.clone(),

@@ -3,10 +3,8 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use clap::Args;
-use crewlog_executors::crew::Crew;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
@@ -23,7 +21,7 @@ use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::context::{Session, roster};
+use crate::context::{Session, crew, roster};
 use crate::hook;
 use crate::run::progress::Progress;
 use crate::run::runtime::{Next, RunArgs, Runtime};
@@ -86,7 +84,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let (scope, interrupted) = (Scope::All, InterruptedTask::Report);
     let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, &work.run_args, signals).await?;
     // Answers the hooks of agent programs.
-    let crew = Arc::new(Crew::new(&store, &session.project()?, Arc::new(session.place.liveness_lock()?)));
+    let crew = crew::on(session, &store)?;
     let hooks = hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder));
     views.iter().for_each(|(plan, view)| progress.add(plan, view));
     progress.go_on();

@@ -11,14 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::crew::human;
 use crewlog_executors::crew::owner::distrusted;
 use crewlog_executors::crew::project;
 use crewlog_executors::crew::worktree::{Repository, upwards};
 use crewlog_executors::private::{state_folder, user_folder};
 use crewlog_executors::programs::ProgramConsent;
 use crewlog_executors::secrets::Secrets;
+use crewlog_executors::shell;
 use crewlog_executors::subplans::SUB_PLANS;
-use crewlog_executors::{human, shell};
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;

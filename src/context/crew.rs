@@ -18,13 +18,13 @@ use crate::ui::failure::{Code, Failure};
 pub async fn open(session: &Session) -> Result<Arc<Crew>, Failure> {
     match &session.remote {
         Some(remote) => Ok(remote.crew.clone()),
-        None => crew_on(session, &session.place.open().await?),
+        None => on(session, &session.place.open().await?),
     }
 }
 
 /// The crew for a server, which continues if the log goes back. Creates a missing log.
 pub async fn open_to_serve(session: &Session) -> Result<Arc<Crew>, Failure> {
-    crew_on(session, &session.place.open_to_serve().await?)
+    on(session, &session.place.open_to_serve().await?)
 }
 
 impl Session {
@@ -78,7 +78,8 @@ async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
     Ok(programs.any(|program| ancestors.contains(program)))
 }
 
-fn crew_on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
+/// The crew of the project of the working directory, on a log.
+pub fn on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
     let trust = Some(Trust::new(store, vec![account()], session.imported()?, Arc::new(session.folders(false)?)));
     let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster { trust, ..roster });

@@ -49,6 +49,9 @@ pub async fn init(session: &Session, args: &Init) -> Result<Code, Failure> {
         writeln!(out, "{}", visible(&format!("{did} {shown} (log {})", log.id)))?;
         rows.iter().try_for_each(|row| row.print(out))
     })?;
+    if rows.iter().any(|row| row.outcome == Outcome::Wrote) && session.place.repository.is_some() {
+        session.suggest("commit these files: a worktree has hooks only if its branch has them");
+    }
     verdict(session, &rows)
 }
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crewlog_executors::crew::lacking::is_found;
 use crewlog_executors::crew::worktree::Repository;
 
 use crate::cli::programs::Host;
@@ -93,9 +94,7 @@ impl Host {
     /// True if the program is on the `PATH`, or configured in this repository.
     fn is_found(self, places: &Places) -> bool {
         let name: &str = self.as_ref();
-        let path = std::env::var_os("PATH").unwrap_or_default();
         let traces = [format!(".{name}"), format!("{name}.json"), format!("{name}.jsonc")];
-        std::env::split_paths(&path).any(|folder| folder.join(name).is_file())
-            || traces.iter().any(|trace| places.root.join(trace).exists())
+        is_found(name, &places.root) || traces.iter().any(|trace| places.root.join(trace).exists())
     }
 }

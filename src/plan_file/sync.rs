@@ -9,9 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::consent::Consent;
+use crewlog_executors::crew::human;
 use crewlog_executors::matching::{Changes, Comparison, FileText, n_ended, told_of};
 use crewlog_executors::private::replace_known;
-use crewlog_executors::{human, planning, plans};
+use crewlog_executors::{planning, plans};
 use crewlog_mq::{Append, CellChange, EventStore, ExecuteError, Position, Range};
 use crewlog_planner::claim::{Ending, TaskError};
 use crewlog_planner::event::{Amendment, Command};
@@ -90,6 +91,11 @@ pub async fn keep_once<'a>(session: &'a Session, store: &EventStore, plan: &str)
     Err(Failure::new(Code::Conflict, format!("{} kept changing: try again", kept.path.display())))
 }
 
+/// By task: the number of attempts that have ended.
+fn ended_of(state: &PlannerState) -> BTreeMap<TaskId, u32> {
+    state.tasks.iter().map(|task| (task.plan.id, n_ended(task))).collect()
+}
+
 impl<'a> Kept<'a> {
     pub async fn new(session: &'a Session, store: &EventStore, plan: &str) -> Result<Self, Failure> {
         let tags = queries::tags_of(store, plan).await?;
@@ -112,7 +118,7 @@ impl<'a> Kept<'a> {
             tags,
             path,
             shown: cell.and_then(|cell| serde_json::from_str(&cell.value).ok()).unwrap_or_default(),
-            ended: BTreeMap::new(),
+            ended: ended_of(state),
             seen: Position(0),
             did: ["added", "edited", "left_out", "done"].map(|did| (did, Vec::new())).into(),
             n_written: 0,
@@ -187,7 +193,7 @@ impl<'a> Kept<'a> {
         }
         let is_in_step = self.write(now, changes).await?;
         if is_in_step {
-            self.ended = state.tasks.iter().map(|task| (task.plan.id, n_ended(task))).collect();
+            self.ended = ended_of(state);
         }
         Ok(is_in_step)
     }

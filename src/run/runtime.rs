@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use crewlog_executors::crew::reacting;
+use crewlog_executors::crew::{self, reacting};
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
@@ -23,8 +23,8 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 
 use crate::cli::typed::{duration, jobs};
-use crate::context::Session;
 use crate::context::config::ModelConfig;
+use crate::context::{self, Session};
 use crate::run::by_model::{self, unknown_model};
 use crate::run::progress::Progress;
 use crate::ui::failure::Failure;
@@ -77,8 +77,8 @@ pub struct Runtime {
     host: JoinHandle<Result<(), Error>>,
     /// The position up to which the planner has handled reports.
     pub taken_in: watch::Receiver<Position>,
-    /// The processes over all plans whose leader locks this process has.
-    reacting: [JoinHandle<io::Result<()>>; 2],
+    /// The processes over all plans, and the timers of agents, if this process has their leader locks.
+    reacting: [JoinHandle<io::Result<()>>; 3],
     /// Writes summaries, when a model is configured for that.
     summaries: Option<JoinHandle<Result<(), Error>>>,
     stop: watch::Sender<bool>,
@@ -143,7 +143,8 @@ impl Runtime {
         let folder = session.place.workers_folder();
         let reacting = [
             tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
-            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder, is_stopped)),
+            tokio::spawn(reacting::host::<Statistics>(store.clone(), folder.clone(), is_stopped.clone())),
+            tokio::spawn(crew::host(context::crew::on(session, store)?, folder, is_stopped)),
         ];
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(scope, is_stopped));

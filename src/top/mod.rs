@@ -13,11 +13,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::caller::ordered;
-use crewlog_executors::crew::Crew;
+use crewlog_executors::crew::{self, Crew};
 use crewlog_mq::{Error, Position, Query, Start};
 use futures::StreamExt;
 use ratatui::crossterm::event as keys;
 use tokio::sync::mpsc::{Receiver, channel};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep, timeout};
 
@@ -74,6 +75,10 @@ struct View<'a> {
 impl View<'_> {
     async fn run(mut self, mut state: State, mut screen: Screen, mut signals: Signals) -> Result<Code, Failure> {
         let mut keys = read_keys();
+        let (stop, is_stopped) = watch::channel(false);
+        if state.asked.at.is_none() {
+            tokio::spawn(crew::host(self.crew.clone(), self.session.place.workers_folder(), is_stopped));
+        }
         let grown = self.crew.store().follow(&Query::all(), Start::After(state.shown.head)).ready_chunks(CHUNK);
         let mut grown = pin!(grown.then(async |events| {
             sleep(REST).await;
@@ -103,7 +108,7 @@ impl View<'_> {
             }
             requests.into_iter().for_each(|request| self.begin(request));
         }
-        drop(screen);
+        drop((screen, stop));
         // A running command must not be left half done.
         let _ = timeout(STOP_MAX, self.doing.join_all()).await;
         Ok(Code::Done)

@@ -116,7 +116,7 @@ impl Shown {
     pub async fn load(views: &Views, asked: &Asked) -> Result<Self, Failure> {
         let as_of = views.as_of(asked.at).await?;
         let mut counts = BTreeMap::new();
-        for plan in as_of.tracks().await?.keys() {
+        for plan in as_of.open().await?.keys() {
             counts.insert(plan.clone(), counts_of(&as_of.states(plan).await?));
         }
         let plans = as_of.plans().await?.into_iter().rev();

@@ -1,15 +1,16 @@
 //! The views as of a position, and the folds that they are made of.
 
+use super::ProjectFigures;
 use super::conflicts::EveryConflict;
-use super::track::Track;
-use super::warm::{Folded, Handled, Warm};
+use super::track::{Track, ViewedPlan};
 use crate::context::{self, Session};
 use crate::ui::failure::Failure;
 use crate::views::queries::beyond;
 use crewlog_executors::crew::Crew;
+use crewlog_executors::crew::warm::{Fold, Folded, Handled, Warm, WarmPlans};
 use crewlog_executors::history::History;
 use crewlog_executors::projecting::Projected;
-use crewlog_mq::{Error, Event, EventStore, Handler, Position, Query, Range, Snapshot, Snapshots, Timestamp};
+use crewlog_mq::{Error, Event, EventStore, Handler, Last, Position, Query, Range, Snapshot, Snapshots, Timestamp};
 use crewlog_planner::crew::Projection;
 use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::asks::Asks;
@@ -17,13 +18,16 @@ use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::event::plan_tag;
 use crewlog_planner::lifecycle::States;
 use crewlog_planner::listing::PlanList;
-use std::collections::{BTreeMap, VecDeque};
+use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most stored states of plans; those of the least recently used plan are dropped first.
-const PLAN_STATES_MAX: usize = 600;
+/// The most plans that are read at once.
+const TOGETHER_MAX: usize = 8;
 
 /// The views of a project on a log.
 pub struct Views {
@@ -37,7 +41,8 @@ pub struct Views {
 /// The cached folds of a log.
 #[derive(Default)]
 pub(super) struct Kept {
-    pub(super) plans: Mutex<VecDeque<(String, Arc<Warm<Track>>)>>,
+    pub(super) tracks: WarmPlans<Track>,
+    pub(super) seen: WarmPlans<ViewedPlan>,
     pub(super) list: Warm<Folded<PlanList>>,
     pub(super) conflicts: Warm<Folded<Conflicts>>,
     pub(super) every_conflict: Warm<EveryConflict>,
@@ -68,6 +73,18 @@ pub struct AsOf {
 /// The views of the project of the working directory, for a command.
 pub async fn views(session: &Session) -> Result<Views, Failure> {
     Ok(Views::new(context::crew::open(session).await?, false))
+}
+
+/// Reads the views of every project once, which stores their snapshots.
+pub async fn read_all(crew: &Arc<Crew>) -> Result<(), Failure> {
+    let all = Views::new(crew.clone(), false).as_of(None).await?;
+    all.summaries().await?;
+    for ProjectFigures { project, .. } in all.statistics(None).await? {
+        let as_of = Views::new(Arc::new(crew.of_project(&project)), false).as_of(None).await?;
+        as_of.needs(|_| String::new()).await?;
+        as_of.leases(|_| false).await?;
+    }
+    Ok(())
 }
 
 impl Views {
@@ -140,21 +157,34 @@ impl AsOf {
 
     /// A plan with its history. Without events if the plan did not exist yet.
     pub async fn track(&self, plan: &str) -> Result<Arc<Track>, Error> {
-        let warm = {
-            let mut plans = self.kept.plans.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = plans.iter().position(|(known, _)| known == plan);
-            let found = place.and_then(|place| plans.remove(place)).map(|(_, warm)| warm).unwrap_or_default();
-            plans.push_front((plan.to_owned(), found.clone()));
-            let mut n_states = 0;
-            plans.retain(|(_, warm)| {
-                n_states += warm.n_states();
-                n_states <= PLAN_STATES_MAX || Arc::ptr_eq(warm, &found)
-            });
-            found
-        };
         let history = History::of(self.store(), plan).await?;
         let records = |range| history.records(self.store(), &Query::all(), range);
-        warm.at(self.at, self.is_past, async { Ok(None) }, records).await
+        self.kept.tracks.of(plan).at(self.at, self.is_past, async { Ok(None) }, records).await
+    }
+
+    /// A plan without its history. Without events if the plan did not exist yet.
+    pub async fn seen(&self, plan: &str) -> Result<Arc<ViewedPlan>, Error> {
+        let history = History::of(self.store(), plan).await?;
+        let records = |range| history.records(self.store(), &Query::all(), range);
+        let base = async {
+            let mut snapshots = Snapshots::<ViewedPlan>::of(self.store(), &Query::tag(plan_tag(plan)));
+            let newest = snapshots.newest().await?.filter(|(_, last)| last.position <= self.at);
+            let (mut seen, mut last) = newest.unzip();
+            if self.is_past {
+                return Ok(seen.zip(last.map(|last| last.position)));
+            }
+            let mut tail = pin!(records(Range::between(last.map_or(Position(0), |last| last.position), self.at)));
+            while let Some(recorded) = tail.try_next().await? {
+                seen.get_or_insert_default().take(&recorded)?;
+                last = Some(Last::from(&recorded));
+                snapshots.fold(1);
+            }
+            if let (Some(seen), Some(last)) = (&seen, last) {
+                snapshots.keep(seen, last).await;
+            }
+            Ok(seen.map(|seen| (seen, self.at)))
+        };
+        self.kept.seen.of(plan).at(self.at, self.is_past, base, records).await
     }
 
     pub(super) async fn folded<P: Projection + Clone + Sync + 'static>(
@@ -195,6 +225,10 @@ impl AsOf {
     {
         let query = Query::aggregate(H::FOLD, self.project());
         let base = async {
+            if !self.is_past {
+                let (state, position) = self.crew.newest::<H>().await?;
+                return Ok(Some((Handled(state), position)));
+            }
             let newest = Snapshots::<H>::of(self.store(), &query).newest().await?;
             let usable = newest.filter(|(_, last)| last.position <= self.at);
             Ok(usable.map(|(state, last)| (Handled(state), last.position)))
@@ -210,20 +244,22 @@ impl AsOf {
     }
 
     /// The readable open plans of the project, by id.
-    pub async fn tracks(&self) -> Result<BTreeMap<String, Arc<Track>>, Error> {
+    pub async fn open(&self) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
         self.readable(self.open_plans().await?).await
     }
 
     /// Those of these plans that can be read.
-    pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<Track>>, Error> {
-        let mut tracks = BTreeMap::new();
-        for plan in plans {
-            match self.track(&plan).await {
-                Ok(track) => drop(tracks.insert(plan, track)),
+    pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
+        let read = plans.into_iter().map(async |plan| (self.seen(&plan).await, plan));
+        let mut read = stream::iter(read).buffer_unordered(TOGETHER_MAX);
+        let mut readable = BTreeMap::new();
+        while let Some((seen, plan)) = read.next().await {
+            match seen {
+                Ok(seen) => drop(readable.insert(plan, seen)),
                 Err(error @ Error::Decode { .. }) => tracing::warn!(plan, %error, "the plan is left out"),
                 Err(error) => return Err(error),
             }
         }
-        Ok(tracks)
+        Ok(readable)
     }
 }

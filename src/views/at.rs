@@ -1,10 +1,11 @@
 //! Points of a plan's history: positions and checkpoints.
 
-use crewlog_mq::{EventStore, Position, Range};
-use crewlog_planner::view::PlanView;
+use std::sync::Arc;
 
-use super::checkpoints_of;
-use super::queries::{load_view, reached};
+use crewlog_mq::{EventStore, Position};
+
+use super::queries::reached;
+use super::{AsOf, ViewedPlan, checkpoints_of, views};
 use crate::cli::typed::At;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
@@ -50,18 +51,18 @@ impl std::fmt::Display for Point {
 }
 
 /// A plan as of a point of its history, or now.
-pub async fn view_at(
+pub async fn seen_at(
     session: &Session,
     store: &EventStore,
     plan: &str,
     at: Option<&At>,
-) -> Result<(Point, PlanView), Failure> {
+) -> Result<(Point, AsOf, Arc<ViewedPlan>), Failure> {
     let asked = position_of(session, store, plan, at, store.head().await?).await?;
-    let at = store.whole(asked).await?;
-    let view = load_view(store, plan, Range::up_to(at)).await?;
-    if view.created_at.is_none() {
+    let as_of = views(session).await?.as_of(at.map(|_| asked)).await?;
+    let seen = as_of.seen(plan).await?;
+    if seen.view.created_at.is_none() {
         let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));
     }
-    Ok((Point { asked, at }, view))
+    Ok((Point { asked, at: as_of.at }, as_of, seen))
 }

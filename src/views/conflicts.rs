@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crewlog_executors::crew::warm::Fold;
 use crewlog_mq::{Error, Recorded, Snapshot};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts, Moment, TaskRef};
 use crewlog_planner::crew::{Projection, Reactor};
 use serde_json::json;
 
-use super::warm::Fold;
 use super::{ConflictView, Resolved};
 use crate::ui::text::rfc3339;
 

@@ -12,7 +12,7 @@ use crewlog_planner::crew::target::Target;
 use crewlog_planner::nesting;
 use serde_json::json;
 
-use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, Track};
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, ViewedPlan};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{millis, rfc3339};
 
@@ -39,18 +39,20 @@ impl AsOf {
     /// Some of the leases and of the requests that wait for one.
     pub async fn leases(&self, is_meant: impl Fn(&LeaseView) -> bool) -> Result<Vec<LeaseView>, Error> {
         let leases = &self.handled(&self.kept.leases).await?.0;
-        let live = leases.iter().map(|(number, lease)| {
+        let live = leases.iter().filter(|(_, lease)| self.now <= lease.until).map(|(number, lease)| {
             let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
             let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
             LeaseView { lease: Some(number), token: Some(*token), ..view }
         });
-        let waiting = leases.waiting().flat_map(|(number, Waiting { request, until })| {
-            let Request { holder, targets, is_exclusive, reason, task, .. } = request;
-            targets.iter().map(move |target| {
-                let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
-                LeaseView { waiting: Some(*number), ..view }
-            })
-        });
+        let waiting = leases.waiting().filter(|(_, waiting)| self.now <= waiting.until).flat_map(
+            |(number, Waiting { request, until })| {
+                let Request { holder, targets, is_exclusive, reason, task, .. } = request;
+                targets.iter().map(move |target| {
+                    let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
+                    LeaseView { waiting: Some(*number), ..view }
+                })
+            },
+        );
         Ok(live.chain(waiting).filter(is_meant).collect())
     }
 
@@ -73,14 +75,14 @@ impl AsOf {
     /// Everything that waits for a person: items that block work first, then by age. `command` makes a command line
     /// from the words of a command.
     pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
-        self.needs_among(self.tracks().await?, command).await
+        self.needs_among(self.open().await?, command).await
     }
 
     /// The same for a plan and its sub-plans, of any project.
     pub async fn needs_of(&self, plan: &str, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
         let (family, open) = (self.family(plan).await?, self.open_plans().await?);
         // A run of the parent plan includes this one.
-        let root = self.track(plan).await?;
+        let root = self.seen(plan).await?;
         let parent = nesting::parent_task(plan, root.view.state()).map(|parent| parent.plan.clone());
         let plans = family.iter().cloned().chain(parent.filter(|parent| open.contains(parent))).collect();
         let mut needs = self.needs_among(self.readable(plans).await?, command).await?;
@@ -90,17 +92,17 @@ impl AsOf {
 
     async fn needs_among(
         &self,
-        tracks: BTreeMap<String, Arc<Track>>,
+        seen: BTreeMap<String, Arc<ViewedPlan>>,
         command: impl Fn(&str) -> String,
     ) -> Result<Vec<NeedView>, Error> {
         let mut states = Vec::new();
-        for plan in tracks.keys() {
+        for plan in seen.keys() {
             states.push(self.states(plan).await?);
         }
-        let plans: Vec<_> = tracks
+        let plans: Vec<_> = seen
             .iter()
             .zip(&states)
-            .map(|((plan, track), states)| OpenPlan { plan, view: &track.view, states, since: &track.since })
+            .map(|((plan, seen), states)| OpenPlan { plan, view: &seen.view, states, since: &seen.since })
             .collect();
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
         let messages = self.handled(&self.kept.messages).await?;
@@ -129,7 +131,7 @@ impl AsOf {
 
 impl AgentView {
     pub(super) fn of(name: &str, agent: &Agent) -> Self {
-        let Agent { profile, session, epoch, report, liveness, seen, since } = agent;
+        let Agent { profile, session, epoch, report, liveness, seen, since, proven: _ } = agent;
         Self {
             agent: name.to_owned(),
             liveness: json!(liveness),

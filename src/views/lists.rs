@@ -20,6 +20,8 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{one_line, rfc3339};
 use crate::views::queries::unless_unreadable;
 
+/// The number of events that a fold of a plan counts as.
+const EVENTS_OF_PLAN: usize = 200;
 /// The most marks, the newest.
 const MARKS_MAX: usize = 500;
 
@@ -65,8 +67,8 @@ impl AsOf {
         if let Some(summary) = plan.summary.clone().filter(|_| !plan.has_changed) {
             return Ok(Some((summary, 0)));
         }
-        let track = unless_unreadable(&plan.id, self.track(&plan.id).await)?;
-        Ok(track.and_then(|track| Some((PlanSummary::of(&plan.id, &track.view)?, track.n_events))))
+        let seen = unless_unreadable(&plan.id, self.seen(&plan.id).await)?;
+        Ok(seen.and_then(|seen| Some((PlanSummary::of(&plan.id, &seen.view)?, EVENTS_OF_PLAN))))
     }
 
     /// A plan with its tasks, its questions and its forks.
@@ -74,13 +76,13 @@ impl AsOf {
     /// # Errors
     /// A plan that did not exist yet.
     pub async fn plan(&self, plan: &str) -> Result<PlanShown, Failure> {
-        let track = self.track(plan).await?;
-        if track.view.created_at.is_none() {
+        let seen = self.seen(plan).await?;
+        if seen.view.created_at.is_none() {
             return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at this position")));
         }
         let forks = forks_of(self.store(), plan, self.at).await?;
         let states = self.states(plan).await?;
-        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &track.view, &states) })
+        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &seen.view, &states) })
     }
 
     /// The statistics of each project, or of one: zeros if it has no plans.

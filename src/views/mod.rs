@@ -1,12 +1,14 @@
 //! The views: the state of the log as of a position. The command line, MCP, HTTP, the page and the terminal view all
 //! show these, and fold nothing themselves.
 //!
-//! A view is made of folds of events, kept in memory at some positions ([`warm`]), so it is cheap at the head and at
-//! any position. Each has a JSON form, documented by its type. A view includes only appends that are complete at its
+//! A view is made of folds of events, kept in memory at some positions
+//! ([`warm`](crewlog_executors::crew::warm)), so it is cheap at the head and at any position. Each has a JSON form,
+//! documented by its type. A view includes only appends that are complete at its
 //! position.
 
 mod as_of;
 pub mod at;
+pub mod changes;
 mod conflicts;
 mod crew;
 mod events;
@@ -27,10 +29,9 @@ pub mod text;
 mod timeline;
 mod track;
 pub mod waiting;
-mod warm;
 mod why;
 
-pub use self::as_of::{AsOf, Views, views};
+pub use self::as_of::{AsOf, Views, read_all, views};
 pub use self::events::{EventDetail, Linked};
 pub use self::forms::*;
 pub use self::graph::{GraphNode, PlanGraph};
@@ -41,4 +42,4 @@ pub use self::since::Since;
 pub use self::states::counts_of;
 pub use self::task_names::TaskNames;
 pub use self::timeline::{LaneBar, Timeline, of_executor, time_of_day};
-pub use self::track::{Counts, N_STATES, Track};
+pub use self::track::{Counts, N_STATES, Track, ViewedPlan};

@@ -30,37 +30,38 @@ pub async fn prompt_of_attempt(
     attempt: u32,
     range: Range,
 ) -> Result<Option<Prompt>, Failure> {
-    let Some((at, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
-    match prompt_of(store, plan, task, at).await {
+    let Some((at, cut_off, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
+    match prompt_of(store, plan, task, at, cut_off).await {
         Ok(rendered) => Ok(Some(Prompt { at, rendered, recorded })),
         Err(PromptError::Log(error)) => Err(error.into()),
         Err(error @ PromptError::NotForAgents { .. }) => Err(Failure::new(Code::Nothing, error.to_string())),
     }
 }
 
-/// The position of the dispatch of an attempt, and the digest of the prompt that its last run started with.
+/// The position of the dispatch of an attempt, whether its last run came after one that was cut off, and the digest of
+/// the prompt that it started with.
 async fn dispatch_of(
     store: &EventStore,
     plan: &str,
     task: TaskId,
     attempt: u32,
     range: Range,
-) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
+) -> Result<Option<(Position, bool, Option<PromptDigest>)>, Failure> {
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
     let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
-    let (mut dispatch, mut claimed) = (None, 0);
+    let (mut dispatch, mut claimed) = (None, (0, false));
     queries::for_each(store, Some(plan), &query, range, |recorded| {
         if recorded.stream_id == event::STREAM {
             if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
                 && (task_id, n) == (task, attempt)
             {
-                dispatch = Some((recorded.position, None));
+                dispatch = Some((recorded.position, false, None));
             }
         } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task) {
             match recorded.decode()? {
-                TaskEvent::TaskClaimed { attempt, .. } => claimed = attempt,
-                TaskEvent::TaskStarted { prompt, .. } if claimed == attempt => {
-                    dispatch = dispatch.take().map(|(at, _)| (at, prompt));
+                TaskEvent::TaskClaimed { attempt, cut_off, .. } => claimed = (attempt, cut_off),
+                TaskEvent::TaskStarted { prompt, .. } if claimed.0 == attempt => {
+                    dispatch = dispatch.take().map(|(at, _, _)| (at, claimed.1, prompt));
                 }
                 _another => {}
             }

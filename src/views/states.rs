@@ -7,7 +7,7 @@ use crewlog_mq::Error;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::TaskPlan;
 
-use super::{AsOf, Counts, N_STATES, Track};
+use super::{AsOf, Counts, N_STATES, ViewedPlan};
 
 /// The number of tasks in each state.
 pub fn counts_of(states: &States) -> Counts {
@@ -26,9 +26,9 @@ impl AsOf {
         let holders = self.holders().await?;
         // Each sub-plan comes before its parent plan.
         for plan in self.family(plan).await?.into_iter().rev() {
-            let track = self.track(&plan).await?;
+            let seen = self.seen(&plan).await?;
             let known = |plan: &str| self.known_states().get(plan).map(|states| states.plan.state);
-            let states = self.observing(holders.as_ref(), &known, |it| States::of(&plan, &track.view, it));
+            let states = self.observing(holders.as_ref(), &known, |it| States::of(&plan, &seen.view, it));
             self.known_states().insert(plan, states);
         }
         Ok(self.known_states()[plan].clone())
@@ -38,8 +38,8 @@ impl AsOf {
     pub(super) async fn family(&self, plan: &str) -> Result<Vec<String>, Error> {
         let (mut family, mut n_known) = (vec![plan.to_owned()], 0);
         while let Some(plan) = family.get(n_known).cloned() {
-            let track = self.track(&plan).await?;
-            family.extend(track.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
+            let seen = self.seen(&plan).await?;
+            family.extend(seen.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
             n_known += 1;
         }
         Ok(family)
@@ -47,11 +47,11 @@ impl AsOf {
 
     /// The tasks of the open plans that agents can work on.
     pub async fn tasks(&self) -> Result<Vec<TaskSummary>, Error> {
-        let (holders, tracks) = (self.holders().await?, self.tracks().await?);
-        let of_plan = |(plan, track): (&String, &Arc<Track>)| {
-            self.observing(holders.as_ref(), &|_| None, |observed| summaries(plan, &track.view, observed))
+        let (holders, open) = (self.holders().await?, self.open().await?);
+        let of_plan = |(plan, seen): (&String, &Arc<ViewedPlan>)| {
+            self.observing(holders.as_ref(), &|_| None, |observed| summaries(plan, &seen.view, observed))
         };
-        Ok(tracks.iter().flat_map(of_plan).collect())
+        Ok(open.iter().flat_map(of_plan).collect())
     }
 
     /// The holders at the head. At a past position each is alive until the event that ends its claim.

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crewlog_executors::crew::begins;
+use crewlog_executors::crew::warm::{Fold, every_other};
 use crewlog_executors::plans::{plan_of, tasks_of};
-use crewlog_mq::{Error, Position, Recorded, Timestamp};
+use crewlog_mq::{Error, Position, Recorded, Snapshot, Timestamp};
 use crewlog_planner::crew::conflicts::Moment;
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::view::PlanView;
-
-use super::warm::{Fold, every_other};
+use serde::{Deserialize, Serialize};
 
 /// The most stored changes of the counts; beyond it every other one is dropped.
 const COUNTS_MAX: usize = 4_000;
@@ -33,6 +33,36 @@ pub struct Bar {
     pub ended: Option<(Moment, State)>,
 }
 
+/// A plan as most views need it.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct ViewedPlan {
+    pub view: PlanView,
+    /// The start of each wait for a person, by the id of its item.
+    pub since: BTreeMap<String, Timestamp>,
+}
+
+impl Snapshot for ViewedPlan {
+    const FOLD: &'static str = "viewed";
+    const VERSION: u32 = 1;
+    const EVERY: u64 = 100;
+}
+
+impl Fold for ViewedPlan {
+    fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
+        self.view.apply(recorded)?;
+        if let Some(plan) = plan_of(recorded)
+            && let Some(item) = begins(plan, recorded)
+        {
+            self.since.insert(item, recorded.created_at);
+        }
+        Ok(())
+    }
+
+    fn weight(&self) -> usize {
+        self.view.state().tasks.len()
+    }
+}
+
 /// A plan's history for the views, by the log alone: each holder is alive until the event that ends its claim.
 #[derive(Clone, Default)]
 pub struct Track {
@@ -41,25 +71,15 @@ pub struct Track {
     bars: BTreeMap<TaskId, Vec<Bar>>,
     counts: Counts,
     counted: Vec<(Moment, Counts)>,
-    /// The start of each wait for a person, by the id of its item.
-    pub since: BTreeMap<String, Timestamp>,
     /// The tasks added after the plan was created, with their positions.
     pub added: BTreeMap<TaskId, Position>,
-    /// The number of its events.
-    pub n_events: usize,
 }
 
 impl Fold for Track {
     fn take(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let n_tasks = self.view.state().tasks.len();
         self.view.apply(recorded)?;
-        self.n_events += 1;
         let moment = Moment { position: recorded.position, at: recorded.created_at };
-        if let Some(plan) = plan_of(recorded)
-            && let Some(item) = begins(plan, recorded)
-        {
-            self.since.insert(item, recorded.created_at);
-        }
         let before = self.counts;
         match tasks_of(recorded) {
             Some(tasks) => tasks.into_iter().for_each(|task| self.update(task, moment)),
@@ -79,6 +99,10 @@ impl Fold for Track {
             }
         }
         Ok(())
+    }
+
+    fn weight(&self) -> usize {
+        self.states.len()
     }
 }
 

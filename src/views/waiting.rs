@@ -16,7 +16,7 @@ impl AsOf {
             self.needs_of(plan, |words| session.command(words)).await?.iter().map(NeedView::lines).collect();
         for plan in self.family(plan).await? {
             // A running task that reserves the whole budget would reserve a higher one too.
-            lines.extend(self.track(&plan).await?.view.state().held_by_budget().map(|held| {
+            lines.extend(self.seen(&plan).await?.view.state().held_by_budget().map(|held| {
                 let set = || format!("\n  {} {}=...", session.command_on("plan set", &plan), held.measure.key());
                 let how = if held.reserved < held.limit { set() } else { String::new() };
                 format!("no more tasks start: {}{how}", held.words())
@@ -48,7 +48,7 @@ impl NeedView {
         let text = self.text.trim_end().replace(['\n', '\r'], if self.kind == Kind::Consent { " ⏎ " } else { "\n" });
         let line = visible(&begin) + &one_line(&text, TEXT_CHARS_MAX) + &by_default;
         let how = (self.kind == Kind::Step)
-            .then_some("\n  no executor takes it: do it and report it, or put a command, Run `...`, in its text");
+            .then_some("\n  no executor takes it: do it and report it, put a command, Run `...`, in its text, or write in crewlog.toml:\n    [executors.claude]\n    command = [\"claude\", \"-p\"]");
         let commands = self.commands.iter().map(|command| format!("\n  {}", visible(command)));
         line + how.unwrap_or_default() + &commands.collect::<String>()
     }

@@ -8,11 +8,11 @@ use crewlog_planner::crew::target::Target;
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::prompt::headline;
+use crewlog_planner::view::PlanView;
 use serde_json::{Value, json};
 
 use super::names::{Choice, plan_named};
 use super::shown::name_of;
-use super::track::Track;
 use super::{AgentView, AsOf, WhyView};
 use crate::ui::text::{age, millis, one_line, shell_word};
 
@@ -41,8 +41,8 @@ impl AsOf {
         }
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
         let Ok(plan) = plan_named(self.store(), typed, Choice::Viewed).await? else { return Ok(None) };
-        let (track, states) = (self.track(&plan).await?, self.states(&plan).await?);
-        let (view, state, why) = (&track.view, track.view.state(), sentence(&track, &states, self.now));
+        let (seen, states) = (self.seen(&plan).await?, self.states(&plan).await?);
+        let (view, state, why) = (&seen.view, seen.view.state(), sentence(&seen.view, &states, self.now));
         let Some(part) = part else {
             let status = states.plan.state;
             return Ok(Some(json!({ "at": self.at, "plan": plan, "status": status, "why": why })));
@@ -78,13 +78,13 @@ impl AsOf {
 
     /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
-        let (track, states) = (self.track(plan).await?, self.states(plan).await?);
-        Ok(WhyView { at: self.at, why: sentence(&track, &states, self.now) })
+        let (seen, states) = (self.seen(plan).await?, self.states(plan).await?);
+        Ok(WhyView { at: self.at, why: sentence(&seen.view, &states, self.now) })
     }
 }
 
-fn sentence(track: &Track, states: &States, now: Timestamp) -> String {
-    let (view, state) = (&track.view, track.view.state());
+fn sentence(view: &PlanView, states: &States, now: Timestamp) -> String {
+    let state = view.state();
     // A number alone is not a name.
     let in_words = |id: TaskId, task: &str| {
         let name = name_of(view, id).unwrap_or_default();
@@ -111,12 +111,12 @@ fn sentence(track: &Track, states: &States, now: Timestamp) -> String {
         }
         State::Interrupted => {
             let task = first(State::Interrupted).map_or_else(|| "a task".to_owned(), named);
-            return format!("The run died with {task}: nobody runs the plan until it is resumed.");
+            return format!("The run ended during {task}: nobody runs the plan until it is resumed.");
         }
         State::Running | State::Ready | State::WaitingForYou | State::Waiting | State::Planned | State::Skipped => {}
     }
     if let Some(task) = first(State::Running) {
-        let since = track.bars(task).last().map_or(Duration::ZERO, |bar| now.since(bar.from.at));
+        let since = view.times(task).claimed_at.map_or(Duration::ZERO, |claimed| now.since(claimed));
         let holder = view.holder(task).or_else(|| view.past_holder(task));
         let executor = holder.map_or_else(|| "A worker".to_owned(), |holder| holder.executor.name.clone());
         let others = match of(State::Running).count() - 1 {

@@ -31,28 +31,28 @@ const READ: &str = r#"read as markdown
         assignee: ann
         deadline: 2 h
         undone by: make clean
-        code at 3:8: runs, by form 3
+        code at 3:8: runs: it follows Run or Execute
 4:1  2  ToolCall  Lint: `npm run lint`
         follows: 1
         command: npm run lint
-        code at 4:14: runs, by form 4
+        code at 4:14: runs: it follows an order with a colon
 5:1  3  Processing  Write the guide
         follows: 1
 6:1  4  ToolCall  Publish
         follows: 2, 3
         command: npm publish
-        code at 7:4: runs, by form 1
+        code at 7:4: runs: a fence of commands
 10:1  5  ToolCall  Check the tag (`$ git describe`)
         waits for: 1
         command: git describe
-        code at 10:19: runs, by form 2
+        code at 10:19: runs: it begins with `$ `
 11:1  6  ToolCall  Run `make tag` when it is green
         follows: 4, 5
         code at 11:8: does not run: its line says "when"
 12:1  7  Retrieval  Look into `cargo doc --open`
         follows: 6
         note: run `cargo test -q` again
-        code at 12:14: text
+        code at 12:14: text: it has none of the forms of a command
         code at 13:10: does not run: it is in a note
 15:1  heading: ## Out of scope
 16:1  left out: - A mobile app
@@ -368,4 +368,29 @@ fn the_example_plan_parses_without_warnings() {
     let runs = tasks.filter(|task| !task["command"].is_null()).count();
     assert_eq!((asks, runs), (1, 5));
     assert!(keys(&read["graph"]).contains(&"critical_path".to_owned()));
+}
+
+#[test]
+fn the_executors_that_a_plan_lacks_are_named() {
+    let scene = Scene::new();
+    scene.write(
+        "crewlog.toml",
+        "[executors.ann]\ncommand = [\"no-such-program\"]\n[executors.bob]\ncommand = [\"sh\"]\n",
+    );
+    scene.write(
+        "plan.md",
+        "- [ ] Paint it @ann\n- [ ] Look @bob\n- [ ] Ask @cat\n- [x] Sweep @dan\n- [ ] Run `true` @eve\n",
+    );
+    let lacking = checked(&scene, &["plan.md"])["lacking"].clone();
+    let expected = [
+        "executor ann cannot start: no-such-program is not on the PATH",
+        "no executor here is called cat: an agent of this name has to take its tasks",
+    ];
+    assert_eq!(lacking, json!(expected));
+    let text = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
+    assert!(text.contains("warning: executor ann cannot start"), "{text}");
+    assert!(text.contains("4 tasks (1 other ended in the file) in 4 steps"), "{text}");
+    scene.write("plan.md", "- [x] Paint it\n");
+    let text = scene.run(&["plan", "check", "plan.md"]).expect(0).stdout;
+    assert!(text.ends_with("0 tasks (1 other ended in the file) in 0 steps, at most 0 at once\n"), "{text}");
 }

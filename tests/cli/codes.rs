@@ -128,6 +128,7 @@ fn a_plan_that_needs_a_person_exits_with_5_and_names_the_command() {
     ran.expect(5).says(&[&format!("crewlog answer {plan}/q1"), &format!("crewlog resume {plan}")]);
     scene.run(&["answer", &format!("{plan}/q1"), "blue"]).expect(0);
     let ran = scene.run(&["resume", &plan]).expect(5);
+    ran.says(&["[executors.claude]\n    command = [\"claude\", \"-p\"]", "crewlog.toml"]);
     ran.says(&["task 2 waits for you", &format!("crewlog task done {plan}/2"), &format!("crewlog task fail {plan}/2")]);
     scene.run(&["task", "done", &format!("{plan}/2"), "it is blue now"]).expect(0);
     scene.run(&["resume", &plan]).expect(0);

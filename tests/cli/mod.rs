@@ -39,6 +39,7 @@ pub mod server;
 mod sync;
 mod sync_generated;
 mod terminal;
+mod timers;
 mod together;
 mod top;
 mod verify;

@@ -100,10 +100,10 @@ fn a_task_without_a_name_uses_its_number_unless_taken() {
     let (plan, _) = scene.plan("- Paint the door\n- Paint the wall\n");
     assert_eq!(tasks(&scene, &plan), ["1 waiting_for_you", "2 planned"]);
     let (plan, _) = scene.plan("# Shop\n- [ ] 2. Paint the door\n- [ ] Paint the wall\n- [ ] Paint the roof\n");
-    assert_eq!(tasks(&scene, &plan), ["2 waiting_for_you", "Shop/2 planned", "3 planned"]);
+    assert_eq!(tasks(&scene, &plan), ["2 waiting_for_you", "Shop/2 planned", "Shop/3 planned"]);
     scene.run(&["task", "done", &format!("{plan}/2")]).expect(0);
     scene.run(&["task", "done", &format!("{plan}/Shop/2")]).expect(0);
-    scene.run(&["task", "done", &format!("{plan}/3")]).expect(0);
+    scene.run(&["task", "done", &format!("{plan}/Shop/3")]).expect(0);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `show PLAN TASK --prompt`: the prompt that an agent got, or a warning that it got a different one.
 
-use super::scene::Scene;
+use rustix::process::Signal;
+
+use super::scene::{Gate, Scene};
 
 const AGENT: &str = "[executors.parrot]\ncommand = [\"sh\", \"-c\", \"cat > prompt-$CREWLOG_TASK; echo painted\"]\n";
 
@@ -36,6 +38,26 @@ fn a_prompt_is_reproduced_and_a_differing_one_is_reported() {
     let other = scene.run(&["show", &format!("{plan}/1"), "--prompt", "--store", "other.db"]).expect(0);
     assert_eq!(other.stdout, scene.read("prompt-1"));
     assert!(other.stderr.contains("the agent got another prompt, of 7 characters"), "{}", other.stderr);
+}
+
+#[test]
+fn an_agent_is_told_that_the_run_before_it_was_cut_short() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    let agent = format!("cat > prompt-$CREWLOG_EPOCH; test -e prompt-2 || ({}; sleep 1000)", Gate::pass("gate"));
+    scene.write("crewlog.toml", format!("[executors.parrot]\ncommand = [\"sh\", \"-c\", '''{agent}''']\n"));
+    scene.write("plan.md", "1. Paint the wall\n");
+    let running = scene.start(&["run", "plan.md", "--yes", "-q"]);
+    gate.wait();
+    running.signal(Signal::INT);
+    let plan = running.finish().expect(130).stdout.trim().to_owned();
+    gate.wait_until_free();
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+    let [first, second] = ["prompt-1", "prompt-2"].map(|prompt| scene.read(prompt));
+    let told = second.strip_prefix(&first).expect("more is said");
+    assert!(told.contains("may have left its work half done"), "{told}");
+    let shown = scene.run(&["show", &format!("{plan}/1"), "--prompt"]).expect(0);
+    assert_eq!((shown.stdout.as_str(), shown.stderr.as_str()), (second.as_str(), ""), "the log reproduces it");
 }
 
 #[test]

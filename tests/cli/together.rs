@@ -74,6 +74,26 @@ fn an_interrupted_run_releases_its_task_and_says_how_to_continue() {
     }
 }
 
+/// Only `resume` is the person's yes.
+#[test]
+fn a_command_that_was_cut_short_is_asked_about_and_not_run_again() {
+    for cut_short in [Some(Signal::INT), Some(Signal::TERM), Some(Signal::HUP), None] {
+        let limit: &[&str] = if cut_short.is_none() { &["--timeout", "1s"] } else { &[] };
+        let Waiting { scene, plan, running, gate } = Waiting::at_with("2. Run `echo second`\n", limit);
+        cut_short.into_iter().for_each(|signal| running.signal(signal));
+        running.finish().expect(if cut_short.is_some() { 130 } else { 8 });
+        gate.wait_until_free();
+        assert_eq!(statuses(&scene.show(&plan))[0], "interrupted", "{cut_short:?}");
+        let item = &scene.run(&["inbox", "-o", "json"]).expect(0).json()["items"][0];
+        assert_eq!(item["kind"], "interrupted", "{item}");
+        scene.run(&["work", "--until-idle"]).expect(5);
+        let question = &scene.show(&plan)["questions"][0]["question"];
+        let asked = question.as_str().expect("a question");
+        assert!(asked.contains("unknown whether task 1 did its work: its run by shell@"), "{cut_short:?}: {asked}");
+        assert_eq!(scene.read("side"), "1\n", "{cut_short:?}");
+    }
+}
+
 /// A command that a shell starts with SIGHUP ignored, like `nohup`.
 fn ignoring_hangups(command: &Command) -> Command {
     let mut shell = Command::new("sh");

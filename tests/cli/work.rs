@@ -123,7 +123,7 @@ fn followers_of_a_log_see_the_same_events_and_a_late_one_sees_the_rest() {
 fn a_terminated_worker_releases_its_task_and_another_finishes_it() {
     let scene = Scene::new();
     let [mut gate]: [Gate; 1] = gates(&scene);
-    let plan = leave(&scene, &format!("1. Run `{}`\n2. Run `echo end`\n", waits(1)));
+    let plan = leave(&scene, &format!("1. Run `{}` (rerun: safe)\n2. Run `echo end`\n", waits(1)));
     let worker = scene.start(&["work"]);
     gate.wait();
     worker.signal(Signal::INT);

@@ -1,6 +1,6 @@
 //! The files that a text mentions.
 
-use crewlog_planner::crew::mentions::mentioned_files;
+use crewlog_planner::crew::paths::mentioned_files;
 
 #[test]
 fn file_names_are_recognised_among_other_words() {

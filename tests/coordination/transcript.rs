@@ -195,7 +195,7 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
         "failed" => TaskEvent::TaskFailed { attempt, epoch, error: String::new(), class: FailureClass::Task, run },
         "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new(), default: None },
         "stopped" => TaskEvent::TaskStopped { epoch, reason },
-        "released" => TaskEvent::TaskReleased { epoch, reason },
+        "released" => TaskEvent::TaskReleased { epoch, reason, cut_off: false },
         "expires" => TaskEvent::TimerFired { epoch, due: Timestamp(0) },
         other => panic!("an executor cannot {other}"),
     }

@@ -171,7 +171,10 @@ async fn a_call_keeps_what_an_agent_holds_and_is_recorded_once_a_minute() {
 async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
     let team = Team::new();
     let crew = team.process().await;
-    let ann = joined(&crew, "ann").await;
+    // Over HTTP, say: no process of it is known.
+    let mut unproven = join(&crew, "ann");
+    unproven.profile.process = None;
+    let ann = crew.join(unproven).await.unwrap().caller;
     crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
     claimed(&crew, &ann).await.unwrap();
     leased(&crew, &ann, &["a"]).await;
@@ -193,6 +196,44 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
     let n_events = recorded(&crew).await.len();
     crew.fire_timers().await.unwrap();
     assert_eq!(recorded(&crew).await.len(), n_events, "a timer without work writes nothing");
+}
+
+/// The agent, the one that joins from its program later, whether the process is seen here, and its fate.
+#[tokio::test]
+async fn an_agent_whose_program_runs_is_stuck_and_keeps_its_task_however_long_it_is_silent() {
+    for (name, parent, newer, is_seen, expected) in [
+        ("ann", None, None, true, Liveness::Stuck),
+        ("ann", None, Some("bob"), true, Liveness::Lost),
+        ("ann/sub", Some("ann"), None, true, Liveness::Lost),
+        ("ann", None, None, false, Liveness::Lost),
+    ] {
+        let team = Team::new();
+        let (program, elsewhere) = (team.process().await, Team::new());
+        if let Some(above) = parent {
+            joined(&program, above).await;
+        }
+        let mut own = join(&program, name);
+        own.wish.parent = parent.map(str::to_owned);
+        let ann = program.join(own).await.unwrap().caller;
+        program.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
+        claimed(&program, &ann).await.unwrap();
+        if let Some(newer) = newer {
+            joined(&program, newer).await;
+        }
+        // A machine slept meanwhile: no timer fired.
+        team.pass(7_200);
+        let host = if is_seen { team.process().await } else { team.process_seeing(&elsewhere).await };
+        host.fire_timers().await.unwrap();
+        let (agents, case) = (host.agents().await.unwrap().clone(), (name, newer, is_seen));
+        assert_eq!(agents.get(name).unwrap().liveness, expected, "{case:?}");
+        let is_kept = expected == Liveness::Stuck;
+        let state = if is_kept { State::Running } else { State::Ready };
+        assert_eq!(host.tasks(None).await.unwrap()[0].state, state, "{case:?}");
+        assert_eq!(claimed(&host, &joined(&host, "cat").await).await.is_err(), is_kept, "{case:?}");
+        let n_events = recorded(&host).await.len();
+        host.fire_timers().await.unwrap();
+        assert_eq!(recorded(&host).await.len(), n_events, "{case:?}: a timer without work writes nothing");
+    }
 }
 
 #[tokio::test]

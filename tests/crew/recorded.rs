@@ -170,7 +170,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.cancel("one", Some(3)).await;
     world.end("one", 3, Ending::Stopped { reason: "cancelled".into() }).await;
     world.report("one", 5, "human").await;
-    world.end("two", 2, Ending::Released { reason: "interrupted".into() }).await;
+    world.end("two", 2, Ending::Released { reason: "interrupted".into(), cut_off: false }).await;
     world.claim("two", 2, "eve").await;
     world.claim("two", 3, "ben").await;
     world.fail("two", 2, FailureClass::Task).await;
@@ -181,7 +181,7 @@ pub async fn rich_log() -> Vec<Recorded> {
     world.retry("one").await;
     world.claim("one", 3, "ana").await;
     world.claim("one", 4, "shell").await;
-    world.end("one", 4, Ending::Released { reason: "interrupted".into() }).await;
+    world.end("one", 4, Ending::Released { reason: "interrupted".into(), cut_off: false }).await;
     world.claim("one", 4, "shell").await;
     world.done("one", 4).await;
     world.done("one", 3).await;

@@ -59,6 +59,13 @@ impl Team {
         Crew::new(&store, project, Arc::new(life))
     }
 
+    /// A process that sees the locks of another machine, not those of this one.
+    pub async fn process_seeing(&self, other: &Self) -> Crew {
+        let store = EventStore::open_with(&self.url, self.clock.options()).await.unwrap();
+        let life = LivenessLock::begin(&other.folder.path().join("workers")).unwrap();
+        Crew::new(&store, "p", Arc::new(life))
+    }
+
     pub fn pass(&self, secs: u64) {
         self.clock.pass(Duration::from_secs(secs));
     }

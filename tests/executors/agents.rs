@@ -314,7 +314,7 @@ async fn the_timeout_of_a_task_overrides_the_agents() {
 async fn a_stopped_agent_leaves_no_process() {
     for (stop, expected) in [
         (Stop::Cancelled { reason: "not wanted".into() }, Ending::Stopped { reason: "not wanted".into() }),
-        (Stop::Interrupted, Ending::Released { reason: "the worker was interrupted".into() }),
+        (Stop::Interrupted, Ending::Released { reason: "the worker was interrupted".into(), cut_off: true }),
     ] {
         let rig = Rig::new().await;
         let pipe = rig.pipe("pipe");

@@ -1,12 +1,14 @@
 //! Of several racing executors one wins; a lease expires; a dead holder blocks nobody.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::human;
+use crewlog_executors::crew::human;
 use crewlog_executors::liveness::{Life, LivenessLock};
 use crewlog_executors::worker::InterruptedTask;
 use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
@@ -116,7 +118,7 @@ async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
     claim(&store, "found it cut off and was lost too").await.unwrap();
     clock.pass(LEASE);
     claim(&store, "gave it back").await.unwrap();
-    let released = Ending::Released { reason: "the worker was cut_off".into() };
+    let released = Ending::Released { reason: "the worker was cut_off".into(), cut_off: false };
     order(&mut task, TaskCommand::End { epoch: 4, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "ran it again and was lost").await.unwrap();
     order(&mut task, TaskCommand::Start { epoch: 5, prompt: None }).await.unwrap();
@@ -136,15 +138,20 @@ async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
 }
 
 #[tokio::test]
-async fn a_task_released_by_its_worker_does_not_count_as_cut_off() {
-    let store = EventStore::in_memory().await.unwrap();
-    let mut task = claim_of(&store, PLAN, TASK, tags());
-    claim(&store, "first").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
-    let released = Ending::Released { reason: "the worker was cut_off".into() };
-    order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
-    claim(&store, "second").await.unwrap();
-    assert_eq!(cut_off(&store).await, [false, false]);
+async fn a_released_task_counts_as_cut_off_if_it_was_running() {
+    // A claim may start the task before its program is: nothing ran then.
+    for (has_started, was_running) in [(true, true), (true, false), (false, true), (false, false)] {
+        let store = EventStore::in_memory().await.unwrap();
+        let mut task = claim_of(&store, PLAN, TASK, tags());
+        claim(&store, "first").await.unwrap();
+        if has_started {
+            order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
+        }
+        let released = Ending::Released { reason: "the worker was interrupted".into(), cut_off: was_running };
+        order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
+        claim(&store, "second").await.unwrap();
+        assert_eq!(cut_off(&store).await, [false, has_started && was_running]);
+    }
 }
 
 #[tokio::test]
@@ -422,20 +429,35 @@ async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
-/// Log time moves past the lease, as the holder would find it after a long stop.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
+async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command_on_another_host_only() {
+    stopped_past_its_lease(true).await;
+    stopped_past_its_lease(false).await;
+}
+
+/// The folder with the locks of workers somewhere below another one.
+fn workers_below(folder: &Path) -> Option<PathBuf> {
+    let folders = std::fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
+    let is_it = |path: &Path| path.to_string_lossy().ends_with("workers");
+    folders.into_iter().find_map(|path| if is_it(&path) { Some(path) } else { workers_below(&path) })
+}
+
+/// Log time moves past the lease, as the holder would find it after a long stop. A worker that sees the holder's lock
+/// leaves the task to it; one that does not, as on another host, takes it.
+async fn stopped_past_its_lease(is_seen: bool) {
     let folder = tempfile::tempdir().unwrap();
-    let (log, pipe, second) = (new_log(&folder), folder.path().join("pipe"), folder.path().join("second"));
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let (second, written) = (second.display(), pipe.display());
+    let [pipe, second, end] = ["pipe", "second", "end"].map(|name| folder.path().join(name));
+    let log = new_log(&folder);
+    assert!(Command::new("mkfifo").args([&pipe, &end]).status().unwrap().success());
+    let (second, written, ends) = (second.display(), pipe.display(), end.display());
     let command = format!(
-        "if test -e {second}; then echo finished; else touch {second}; exec 3> {written}; echo up >&3; sleep 1000; fi"
+        "test -e {second} || (touch {second}; exec 3> {written}; echo up >&3; read word < {ends}; echo on >&3); echo finished"
     );
     std::fs::write(folder.path().join("plan.md"), format!("- Run `{command}`\n")).unwrap();
     let mut stopped = tokio::process::Command::new(program());
     stopped.arg("--store").arg(&log).args(["--yes", "--quiet", "run"]).arg(folder.path().join("plan.md"));
-    stopped.current_dir(folder.path());
+    // Of a log on a server the locks are in the state folder.
+    stopped.current_dir(folder.path()).env("XDG_STATE_HOME", folder.path());
     let mut stopped = stopped.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn().unwrap();
     let (up, output) = first_line(pipe).await;
     assert_eq!(up, "up\n");
@@ -447,32 +469,48 @@ async fn a_worker_stopped_past_its_lease_loses_its_task_and_its_command() {
     let clock = Scripted::default();
     clock.pass(LEASE + Duration::from_micros(now.0.unsigned_abs()));
     let store = EventStore::open_with(&log, clock.options()).await.unwrap();
-    let rig = Rig { store, folder };
-    let (host, worker) = (rig.host_all(), rig.worker_of_all());
-    let ended = Query::stream(crewlog_planner::event::STREAM);
-    rig.follow(&ended, |event| matches!(event, Event::PlanningCompleted { .. })).await;
+    // A plan of its own shows that the other worker is at work.
+    let rig = Rig::on(store, vec![step(1, "true", &[])], PlannerConfig::default()).await;
+    let workers = if is_seen { workers_below(folder.path()).expect("it has locks") } else { rig.path("workers") };
+    let (host, worker) = (rig.host_all(), rig.worker_of_all(&workers));
+    let (ended, n_ended) = (Query::stream(crewlog_planner::event::STREAM), Cell::new(0));
+    let is_last = |event: &Event| {
+        n_ended.set(n_ended.get() + usize::from(matches!(event, Event::PlanningCompleted { .. })));
+        n_ended.get() == if is_seen { 1 } else { 2 }
+    };
+    rig.follow(&ended, is_last).await;
     signal("-CONT");
-    assert_eq!(rest(output).await, "", "the command is ended");
+    if is_seen {
+        blocking(move || std::fs::write(end, "end\n").unwrap()).await;
+    }
+    let goes_on = if is_seen { "on\n" } else { "" };
+    assert_eq!(rest(output).await, goes_on, "the command is ended if another host has the task");
     assert!(soon(stopped.wait()).await.unwrap().success(), "the plan is completed");
     worker.stop().await;
     host.abort();
 
-    let query = Query::stream(crewlog_planner::claim::STREAM);
-    let events: Vec<TaskEvent> = rig.store.load_events(&query, None).await.unwrap();
-    let events = events.iter().map(|event| match event {
+    let (plan, own) = (crewlog_planner::claim::STREAM, crewlog_planner::claim::aggregate_id(PLAN, TASK));
+    let events = rig.store.load::<TaskEvent>(&Query::stream(plan), Range::default()).await.unwrap();
+    let events: Vec<_> = events.into_iter().filter(|event| event.recorded.aggregate_id != own).collect();
+    let events = events.iter().map(|envelope| &envelope.event);
+    let events = events.map(|event| match event {
+        TaskEvent::LeaseRenewed { .. } => String::new(),
         TaskEvent::TaskClaimed { epoch, cut_off, .. } => format!("claimed {epoch}, cut off: {cut_off}"),
         TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
         other => crewlog_mq::Event::event_type(other).to_owned(),
     });
-    let expected = [
-        "claimed 1, cut off: false",
-        "TaskStarted",
-        "TimerFired",
-        "claimed 2, cut off: true",
-        "TaskStarted",
-        "completed 2: finished",
-    ];
-    assert_eq!(events.collect::<Vec<_>>(), expected);
+    let expected = match is_seen {
+        true => &["claimed 1, cut off: false", "TaskStarted", "completed 1: finished"][..],
+        false => &[
+            "claimed 1, cut off: false",
+            "TaskStarted",
+            "TimerFired",
+            "claimed 2, cut off: true",
+            "TaskStarted",
+            "completed 2: finished",
+        ],
+    };
+    assert_eq!(events.filter(|event| !event.is_empty()).collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -513,9 +551,9 @@ async fn the_lost_executor_is_named_not_the_one_that_noticed() {
             order(&mut task, timer).await.unwrap();
         }
         order(&mut task, claim("noticed", at, dead_epoch)).await.unwrap();
-        let ending = Ending::worker_lost(task.handler().interrupted.as_ref().unwrap());
+        let ending = Ending::cut_short(task.handler().interrupted.as_ref().unwrap());
         let Ending::Failed { error, .. } = &ending else { panic!("{ending:?}") };
-        assert_eq!(error, "the worker of shell@lost was lost while it ran");
+        assert_eq!(error, "its run by shell@lost was cut short");
         order(&mut task, TaskCommand::End { epoch: 2, usage: Usage::default(), ending }).await.unwrap();
         let mut view = PlanView::default();
         for recorded in store.read(&task_query(1), Range::default(), 10).await.unwrap().events {

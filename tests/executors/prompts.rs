@@ -71,7 +71,7 @@ async fn a_worker_passes_and_records_the_prompt_that_the_log_reproduces() {
             _another => None,
         });
         for (task, position) in dispatched {
-            let prompt = prompt_of(&rig.store, PLAN, task, position).await.unwrap();
+            let prompt = prompt_of(&rig.store, PLAN, task, position, false).await.unwrap();
             let events = rig.task_events(task.0).await;
             let [_, TaskEvent::TaskStarted { prompt: Some(recorded), .. }, .., TaskEvent::TaskCompleted { result, .. }] =
                 &events[..]
@@ -107,7 +107,7 @@ async fn a_dispatch_carries_no_prompt_and_replays() {
 async fn a_command_has_no_prompt() {
     let rig = Rig::with_plan(vec![step(1, "true", &[])], PlannerConfig::default()).await;
     let head = rig.store.head().await.unwrap();
-    let refused = prompt_of(&rig.store, PLAN, TaskId(1), head).await;
+    let refused = prompt_of(&rig.store, PLAN, TaskId(1), head, false).await;
     assert!(matches!(refused, Err(PromptError::NotForAgents { .. })), "{refused:?}");
 }
 

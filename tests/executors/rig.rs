@@ -185,9 +185,9 @@ impl Rig {
         self.worker_of(Scope::Plan(PLAN.to_owned()), life, (1, InterruptedTask::Rerun), Vec::new())
     }
 
-    /// A worker of all plans, which sees whether real workers on this log are alive.
-    pub fn worker_of_all(&self) -> RunningWorker {
-        let life = LivenessLock::begin(&self.path("log-workers")).unwrap();
+    /// A worker of all plans. It sees whether workers with locks in the same folder are alive.
+    pub fn worker_of_all(&self, workers: &Path) -> RunningWorker {
+        let life = LivenessLock::begin(workers).unwrap();
         self.worker_of(Scope::All, life, (1, InterruptedTask::Rerun), Vec::new())
     }
 

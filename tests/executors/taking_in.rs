@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::human;
+use crewlog_executors::crew::human;
 use crewlog_executors::planning;
 use crewlog_mq::{Cause, Query, Recorded};
 use crewlog_planner::claim::{self, Ending, TaskCommand};

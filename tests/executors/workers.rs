@@ -255,7 +255,7 @@ async fn a_held_back_task_starts_when_the_task_in_its_slot_is_released() {
     // By then it has looked at the first task, which has to wait.
     rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
     assert_eq!(rig.task_events(1).await, []);
-    let ending = Ending::Released { reason: "the worker was interrupted".into() };
+    let ending = Ending::Released { reason: "the worker was interrupted".into(), cut_off: false };
     let end = TaskCommand::End { epoch: held.handler().epoch, usage: Usage::default(), ending };
     held.execute(end, &Cause::request()).await.unwrap();
     rig.until(1, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;

@@ -27,7 +27,7 @@ fn command(second: i64, order: &str) -> TaskCommand {
         }
         "agent" => TaskCommand::ClaimForAgent { attempt: number(2), executor: executor(), now },
         "report" => TaskCommand::Report { attempt: number(2), executor: executor(), now, dead_epoch, ending: done() },
-        "withdraw" => TaskCommand::Withdraw { attempt: number(1), now },
+        "withdraw" => TaskCommand::Withdraw { attempt: number(1) },
         "unpark" => TaskCommand::Unpark { by: "ada".into() },
         "start" => TaskCommand::Start { epoch: epoch(), prompt: None },
         "renew" => TaskCommand::Renew { epoch: epoch(), now },
@@ -43,7 +43,7 @@ fn command(second: i64, order: &str) -> TaskCommand {
         "fail" => end(Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None }),
         "ask" => end(Ending::Asked { question: "red?".into(), default: None }),
         "stop" => end(Ending::Stopped { reason: "enough".into() }),
-        "release" => end(Ending::Released { reason: "over".into() }),
+        "release" => end(Ending::Released { reason: "over".into(), cut_off: words.contains(&"running") }),
         "expire" | "dies" => TaskCommand::FireTimer { epoch: epoch(), now, is_dead: words[0] == "dies" },
         other => panic!("{other}"),
     }
@@ -62,7 +62,9 @@ fn shown(event: &TaskEvent) -> String {
             format!("progress {epoch} {}", progress.step.as_deref().unwrap_or(""))
         }
         TaskEvent::TaskUnparked { by } => format!("{by} lets go"),
-        TaskEvent::TaskReleased { epoch, reason } => format!("released {epoch}: {reason}"),
+        TaskEvent::TaskReleased { epoch, reason, cut_off } => {
+            format!("{} {epoch}: {reason}", if *cut_off { "cut off" } else { "released" })
+        }
         TaskEvent::TaskStopped { epoch, reason } => format!("stopped {epoch}: {reason}"),
         TaskEvent::TaskCompleted { attempt, epoch, result, .. } => format!("{attempt} done by {epoch}: {result}"),
         TaskEvent::TaskFailed { attempt, epoch, error, class, .. } => {
@@ -204,12 +206,15 @@ fn a_dispatch_is_withdrawn_unless_it_is_held_and_a_begun_one_ends_as_unknown() {
         (1, "claim w1 1", "attempt 1 of the task has ended"),
         (2, "claim w1 2", "w1 has 2 as 1 until 182"),
         (3, "withdraw 2", ""),
+        (182, "withdraw 2", ""),
+        (182, "expire 1", "1 lost at 182"),
         (182, "withdraw 2", "2 withdrawn"),
     ]);
     check(&[
         (0, "claim w1 1 starts", "w1 has 1 as 1 until 180, started 1"),
         (179, "withdraw 1", ""),
-        (180, "withdraw 1", "1 failed by 1, OutcomeUnknown: the worker of w1@h was lost while it ran"),
+        (180, "expire 1", "1 lost at 180"),
+        (180, "withdraw 1", "1 failed by 1, OutcomeUnknown: its run by w1@h was cut short"),
     ]);
     check(&[
         (0, "claim w1 1 starts", "w1 has 1 as 1 until 180, started 1"),

@@ -22,7 +22,7 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
-        1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt, now }),
+        1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt }),
         1 => (shift(), any::<bool>()).prop_map(move |(epoch, is_dead)| TaskCommand::FireTimer { epoch, now, is_dead }),
     ];
     (command, prop_oneof![Just(0_u64), Just(60), Just(200)])
@@ -39,7 +39,7 @@ fn endings() -> impl Strategy<Value = Ending> {
         Just(Ending::Failed { error: text(), class: FailureClass::Task, run: None }),
         Just(Ending::Asked { question: text(), default: None }),
         Just(Ending::Stopped { reason: text() }),
-        Just(Ending::Released { reason: text() }),
+        any::<bool>().prop_map(move |cut_off| Ending::Released { reason: text(), cut_off }),
     ]
 }
 
@@ -58,7 +58,7 @@ pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskComman
         TaskCommand::Report { attempt, executor, ending, .. } => {
             TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
         }
-        TaskCommand::Withdraw { attempt, .. } => TaskCommand::Withdraw { attempt, now },
+        TaskCommand::Withdraw { attempt } => TaskCommand::Withdraw { attempt },
         TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
     }
 }

@@ -71,6 +71,13 @@ proptest! {
     }
 
     #[test]
+    fn a_snapshot_of_a_planner_restores_all_of_it(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
+        let planner = Planner::fold(&live(&draft, &acts));
+        let stored = serde_json::to_string(&planner).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Planner>(&stored).unwrap(), planner);
+    }
+
+    #[test]
     fn continue_finds_nothing_left_to_schedule(draft in drafts(), acts in prop::collection::vec(acts_and_forks(), 0..40)) {
         let mut planner = Planner::default();
         planner.process(draft.initialize()).unwrap();
@@ -128,7 +135,7 @@ proptest! {
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
             TaskEvent::TaskUnparked { by: text.clone() },
-            TaskEvent::TaskReleased { epoch, reason: text.clone() },
+            TaskEvent::TaskReleased { epoch, reason: text.clone(), cut_off: epoch % 2 == 1 },
             TaskEvent::TaskStopped { epoch, reason: text.clone() },
             TaskEvent::TaskCompleted { attempt, epoch, result: text.clone(), run: Some(run) },
             TaskEvent::TaskFailed { attempt, epoch, error: text.clone(), class, run: None },

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::human;
+use crewlog_executors::crew::human;
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::plans::planner_of;
 use crewlog_mq::{
@@ -134,7 +134,7 @@ async fn send_all_task_commands(log: &mut Recording) {
     log.tell(1, claim(1, "a", 1, None)).await;
     log.tell(1, TaskCommand::Start { epoch: 1, prompt: None }).await;
     log.tell(1, TaskCommand::Renew { epoch: 1, now: now(60) }).await;
-    log.tell(1, end(1, Ending::Released { reason: "interrupted".into() })).await;
+    log.tell(1, end(1, Ending::Released { reason: "interrupted".into(), cut_off: false })).await;
     log.tell(1, claim(1, "a", 70, None)).await;
     log.tell(1, claim(1, "b", 71, Some(2))).await;
     log.tell(1, end(3, done("built"))).await;
@@ -144,7 +144,7 @@ async fn send_all_task_commands(log: &mut Recording) {
     log.order(Command::Answer { question: QuestionId(1), answer: "that".into() }).await;
     log.tell(2, claim(3, "a", 9_000, None)).await;
     log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
-    log.tell(2, TaskCommand::Withdraw { attempt: 4, now: now(9_100) }).await;
+    log.tell(2, TaskCommand::Withdraw { attempt: 4 }).await;
 }
 
 /// Every command that changes a running plan; of long amendments only the results are recorded.
@@ -375,7 +375,7 @@ fn a_recorded_command_has_its_documented_form_without_fields_of_its_events() {
         TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(),
         json!({"End": {"epoch": 2}}),
     );
-    check(TaskCommand::Withdraw { attempt, now }.recorded(), json!({"Withdraw": {"attempt": 1, "now": 5}}));
+    check(TaskCommand::Withdraw { attempt }.recorded(), json!({"Withdraw": {"attempt": 1}}));
     check(
         TaskCommand::FireTimer { epoch: 2, now, is_dead: true }.recorded(),
         json!({"FireTimer": {"epoch": 2, "now": 5, "is_dead": true}}),
@@ -428,7 +428,7 @@ fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
             },
         ),
         ExecutorEvent::UsageReported { .. } => panic!("only a holder says what it used up"),
-        ExecutorEvent::TaskWithdrawn { node_id, attempt } => (node_id.0, TaskCommand::Withdraw { attempt, now }),
+        ExecutorEvent::TaskWithdrawn { node_id, attempt } => (node_id.0, TaskCommand::Withdraw { attempt }),
     }
 }
 

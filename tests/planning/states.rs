@@ -99,10 +99,10 @@ impl Scene {
             ["unpark", task] => self.of_task(n(task), TaskCommand::Unpark { by: "ann".into() }),
             ["withdraw", task] => {
                 let attempt = attempt(self, n(task));
-                self.of_task(n(task), TaskCommand::Withdraw { attempt, now });
+                self.of_task(n(task), TaskCommand::Withdraw { attempt });
             }
             ["reported", task] => self.ends(n(task), Ending::Completed { result: String::new(), run: None }),
-            ["released", task] => self.ends(n(task), Ending::Released { reason: String::new() }),
+            ["released", task] => self.ends(n(task), Ending::Released { reason: String::new(), cut_off: false }),
             ["done", task] => self.reports(n(task), |node_id, attempt| ExecutorEvent::TaskCompleted {
                 node_id,
                 attempt,
@@ -240,7 +240,7 @@ fn a_task_runs_only_with_a_live_holder() {
         both.step(&format!("dies shell{step}"));
         let names = if tasks == "task" { names.split(", ").next().unwrap() } else { &names };
         let died = both.needs().into_iter().find(|need| need.kind == Kind::Interrupted).unwrap();
-        assert_eq!(died.text, format!("its run died during {tasks} {names}; resuming runs {again} again"));
+        assert_eq!(died.text, format!("its run ended during {tasks} {names}; resuming runs {again} again"));
     }
     check("claim 1 shell, later 179", "running: running, planned", &NOTHING);
     check("claim 1 shell, later 180", "interrupted: interrupted, planned", &ITS_RUN_DIED);

@@ -106,7 +106,7 @@ fn reported() -> Vec<TaskEvent> {
         },
         TaskEvent::TaskCompleted { attempt: 2, epoch: 2, result: marked("task result"), run: None },
         TaskEvent::NeedsClarification { attempt: 3, epoch: 3, question: marked("question"), default: None },
-        TaskEvent::TaskReleased { epoch: 4, reason: marked("released") },
+        TaskEvent::TaskReleased { epoch: 4, reason: marked("released"), cut_off: true },
     ]
 }
 

@@ -97,7 +97,7 @@ async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
     assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Won(2), "its holder is dead");
     assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted", "TaskClaimed"]);
     let far = Executor { name: "shell".into(), host: "far away".into(), worker: "w".into() };
-    let (now, ending) = (rig.store.now(), Ending::Released { reason: "no".into() });
+    let (now, ending) = (rig.store.now(), Ending::Released { reason: "no".into(), cut_off: false });
     rig.order(TaskCommand::End { epoch: 2, ending, usage: Usage::default() }).await;
     let claim = TaskCommand::Claim { attempt: 1, executor: far, now, dead_epoch: None, starts: false };
     rig.order(claim).await;
@@ -123,4 +123,24 @@ async fn a_claim_that_is_no_longer_wanted_ends_with_the_fault_of_the_log() {
     let rig = Rig::new();
     rig.store.close().await;
     assert_eq!(rig.claims(&rig.life(), Position(0), 1, false).await, ClaimOutcome::Gone);
+}
+
+#[tokio::test]
+async fn a_lock_that_is_held_on_this_host_outlives_its_lease_for_every_claimant() {
+    let rig = Rig::new();
+    let (holder, other) = (rig.life(), rig.life());
+    let executor = holder.executor("shell");
+    // Log time is decades later.
+    let claim = TaskCommand::Claim { attempt: 1, executor, now: Timestamp(0), dead_epoch: None, starts: true };
+    rig.order(claim).await;
+    let report = async |claim: &mut Runner<TaskLease>| {
+        let ending = Ending::Completed { result: "ok".into(), run: None };
+        crate::crew::human::report(claim, 1, &other, rig.store.now(), ending).await
+    };
+    assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Held);
+    let refused = report(&mut rig.claim()).await;
+    assert!(matches!(refused, Err(ExecuteError::Refused(TaskError::Held { epoch: 1, .. }))), "{refused:?}");
+    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted"]);
+    drop(holder);
+    assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Won(2));
 }

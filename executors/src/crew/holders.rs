@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Error, Timestamp};
 use crewlog_planner::claim::Holder;
-use crewlog_planner::crew::agents::{Agent, Agents};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::plan::TaskPlan;
 
-use super::process::has_ended;
+use super::process;
 use super::state::Crew;
 use crate::liveness::{Life, Locks};
 
@@ -28,7 +28,7 @@ impl Holders {
     pub fn at_head(locks: Locks, agents: &Agents, now: Timestamp) -> Self {
         let (mut gone, mut present) = (BTreeSet::new(), BTreeSet::new());
         for (name, agent) in agents.iter() {
-            if agent.is_gone(now) || is_dead(&locks, agent) {
+            if is_gone(&locks, agents, name, now) {
                 gone.insert(name.to_owned());
             } else {
                 let Agent { profile, .. } = agent;
@@ -76,8 +76,37 @@ impl Crew {
     }
 }
 
+/// True if an agent has lost its tasks: it left, was silent for too long and is not proven to live, or is proven dead.
+pub(super) fn is_gone(locks: &Locks, agents: &Agents, name: &str, now: Timestamp) -> bool {
+    agents.get(name).is_none_or(|agent| {
+        let is_over = matches!(agent.liveness, Liveness::Lost | Liveness::Left);
+        is_over || is_dead(locks, agent) || (agent.is_gone(now) && !is_proven(locks, agents, name))
+    })
+}
+
 /// True if the recorded process of an agent is proven dead.
 pub(super) fn is_dead(locks: &Locks, agent: &Agent) -> bool {
+    life(locks, agent) == Life::Dead
+}
+
+/// True if an agent is proven to live, although it makes no calls. Its program proves that for the newest of its
+/// sessions only, and for no subagent: these end while it runs.
+pub(super) fn is_proven(locks: &Locks, agents: &Agents, name: &str) -> bool {
+    let is_session = |name: &str| !name.contains('/');
+    let Some(agent) = agents.get(name).filter(|_| is_session(name)) else { return false };
+    let process = |agent: &Agent| agent.profile.process.as_ref().map(|process| process.worker.clone());
+    let program = &agent.profile.program_process;
+    let is_same = |other: &Agent| {
+        process(other) == process(agent) || (program.is_some() && other.profile.program_process == *program)
+    };
+    let is_newer = |(other, found): (&str, &Agent)| {
+        is_session(other) && found.epoch > agent.epoch && found.liveness != Liveness::Left && is_same(found)
+    };
+    life(locks, agent) == Life::Live && !agents.iter().any(is_newer)
+}
+
+/// The life of the recorded process of an agent.
+fn life(locks: &Locks, agent: &Agent) -> Life {
     let process = agent.profile.process.as_ref();
-    process.is_some_and(|it| has_ended(&it.worker).unwrap_or_else(|| locks.life(it) == Life::Dead))
+    process.map_or(Life::Unknown, |it| process::life(&it.worker).unwrap_or_else(|| locks.life(it)))
 }

@@ -15,6 +15,8 @@ mod asks;
 mod board;
 pub mod folders;
 mod holders;
+pub mod human;
+pub mod lacking;
 mod leases;
 mod mail;
 mod needs;
@@ -28,6 +30,7 @@ mod shared;
 mod state;
 mod tasks;
 mod timers;
+pub mod warm;
 pub mod worktree;
 
 pub use actions::{NeedAction, OWN_WORDS};

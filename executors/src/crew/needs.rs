@@ -306,7 +306,14 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
             );
         }
         (State::Ready, None) => {
-            items.push(whole(Kind::Ready, "it can go on, and nobody runs it".to_owned(), vec![resume()]));
+            let nowhere = state.config.folder.as_ref().zip(facts.roster).and_then(|(kept, here)| here.find(kept).err());
+            let text = match nowhere {
+                None => "it can go on, and nobody runs it".to_owned(),
+                Some(why) => {
+                    format!("it cannot run here: {why}; to run it in another folder, resume it with --in FOLDER")
+                }
+            };
+            items.push(whole(Kind::Ready, text, vec![resume()]));
         }
         _runs_or_waits => {}
     }
@@ -321,7 +328,7 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
     let names = |tasks: &[TaskId]| tasks.iter().map(|task| open.name(*task)).collect::<Vec<_>>().join(", ");
     if !of_workers.is_empty() {
         let (noun, pronoun) = if of_workers.len() == 1 { ("task", "it") } else { ("tasks", "them") };
-        let text = format!("its run died during {noun} {}; resuming runs {pronoun} again", names(&of_workers));
+        let text = format!("its run ended during {noun} {}; resuming runs {pronoun} again", names(&of_workers));
         return Some((text, vec![NeedAction::Resume { target: open.plan.to_owned() }]));
     }
     if of_agents.is_empty() || state.config.standing {

@@ -11,6 +11,8 @@ use std::os::unix::process::parent_id;
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
+use crate::liveness::Life;
+
 /// The height of the search. Hooks of git may run below several tools.
 const ANCESTORS_MAX: usize = 32;
 /// Programs that only start another one.
@@ -33,17 +35,19 @@ pub fn ancestors() -> Vec<String> {
     found
 }
 
-/// True if a process has ended; `None` for other names. False for another namespace, where this cannot be known.
-pub(super) fn has_ended(process: &str) -> Option<bool> {
+/// The life of a process; `None` for other names. It is unknown for another namespace.
+pub(super) fn life(process: &str) -> Option<Life> {
     let ["process", _, namespace, pid, started] = process.split(':').collect::<Vec<_>>()[..] else { return None };
     if namespace != pid_namespace() {
-        return Some(false);
+        return Some(Life::Unknown);
     }
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        return Some(test_kill_process(Pid::from_raw(pid.parse().ok()?)?) == Err(Errno::SRCH));
+        let has_ended = test_kill_process(Pid::from_raw(pid.parse().ok()?)?) == Err(Errno::SRCH);
+        return Some(if has_ended { Life::Dead } else { Life::Unknown });
     };
     let found = Status::of(&stat)?;
-    Some(found.is_zombie || found.started.to_string() != started)
+    let has_ended = found.is_zombie || found.started.to_string() != started;
+    Some(if has_ended { Life::Dead } else { Life::Live })
 }
 
 /// The namespace of process numbers: the boot of the machine, since host names are not unique, and the namespace, since

@@ -17,12 +17,12 @@ const TOGETHER_MAX: usize = 64;
 pub(super) struct Shared<H: Handler>(Arc<Inner<H>>);
 
 struct Inner<H: Handler> {
-    warm: tokio::sync::Mutex<Warm<H>>,
+    warm: tokio::sync::Mutex<WarmRunner<H>>,
     waiting: Mutex<Vec<Waiting<H>>>,
     n_calls: AtomicU64,
 }
 
-struct Warm<H: Handler> {
+struct WarmRunner<H: Handler> {
     runner: Runner<H>,
     /// The last call that had begun before the log was last read.
     read_for: u64,
@@ -39,7 +39,7 @@ struct Waiting<H: Handler> {
 }
 
 /// A handler that is up to date. Its lock is held, so keep it only briefly.
-pub struct Read<'a, H: Handler>(MutexGuard<'a, Warm<H>>);
+pub struct Read<'a, H: Handler>(MutexGuard<'a, WarmRunner<H>>);
 
 impl<H> Shared<H>
 where
@@ -49,7 +49,7 @@ where
     H::Error: Into<Refusal> + Send,
 {
     pub fn new(store: &EventStore, project: &str) -> Self {
-        let warm = tokio::sync::Mutex::new(Warm { runner: runner(store, project), read_for: 0 });
+        let warm = tokio::sync::Mutex::new(WarmRunner { runner: runner(store, project), read_for: 0 });
         Self(Arc::new(Inner { warm, waiting: Mutex::default(), n_calls: AtomicU64::new(0) }))
     }
 

@@ -98,6 +98,12 @@ impl Crew {
         }
     }
 
+    /// The crew of another project on the same log.
+    #[must_use]
+    pub fn of_project(&self, project: &str) -> Self {
+        Self::new(&self.store, project, self.life.clone()).with_roster(self.roster.clone())
+    }
+
     /// Adds the executors that workers on this machine would run tasks with.
     #[must_use]
     pub fn with_roster(self, roster: Option<Roster>) -> Self {
@@ -157,6 +163,18 @@ impl Crew {
         self.asks.read().await
     }
 
+    /// The agents, leases, messages or questions now, and the position up to which they were read.
+    pub async fn newest<H>(&self) -> Result<(H, Position), Error>
+    where
+        H: Handler + Snapshot + Clone,
+        H::Command: Clone,
+        H::Event: Event,
+    {
+        let mut now = runner::<H>(&self.store, &self.project);
+        now.catch_up().await?;
+        Ok((now.handler().clone(), now.position()))
+    }
+
     /// The agents, leases, messages or questions as of a position, or now.
     pub async fn at<H>(&self, position: Option<Position>) -> Result<H, Error>
     where
@@ -164,11 +182,7 @@ impl Crew {
         H::Command: Clone,
         H::Event: Event,
     {
-        let Some(position) = position else {
-            let mut now = runner::<H>(&self.store, &self.project);
-            now.catch_up().await?;
-            return Ok(now.handler().clone());
-        };
+        let Some(position) = position else { return Ok(self.newest().await?.0) };
         let mut handler = H::default();
         let mut records = pin!(self.store.records(&Query::aggregate(H::FOLD, &self.project), Range::up_to(position)));
         while let Some(recorded) = records.try_next().await? {

@@ -1,18 +1,19 @@
 //! The timers of a crew: silent and dead agents with their tasks, and expired leases.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_planner::claim::TaskCommand;
-use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness, STUCK_AFTER};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::Refusal;
-use super::holders::is_dead;
+use super::holders::{is_dead, is_gone, is_proven};
 use super::state::Crew;
 use super::tasks::execute;
 use crate::claiming::claim_of;
@@ -27,7 +28,7 @@ const TICK: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 /// If the folder of leader locks is not writable.
-pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+pub async fn host(crew: Arc<Crew>, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // One host per machine acts for a project. The name is hashed, because a project's name may contain slashes.
@@ -39,7 +40,7 @@ pub async fn host(crew: Arc<Crew>, folder: &Path, mut stop: watch::Receiver<bool
             () = is_set(&mut stop) => return Ok(()),
         }
         if lock.is_none() {
-            lock = LeaderLock::take(folder, &name)?;
+            lock = LeaderLock::take(&folder, &name)?;
         }
         if lock.is_none() {
             continue;
@@ -58,11 +59,17 @@ impl Crew {
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();
         self.bury().await?;
-        let is_due = self.agents().await?.next_due().is_some_and(|due| due <= now);
-        if is_due {
-            self.agents.execute(AgentCommand::FireTimer { now }, |_, _| ()).await?;
+        let agents = self.agents().await?;
+        let silent = agents.iter().filter(|(_, agent)| now.since(agent.seen) >= STUCK_AFTER).map(|(name, _)| name);
+        let silent = silent.filter(|name| is_proven(self.life.locks(), &agents, name));
+        let proven: BTreeSet<_> = silent.map(str::to_owned).collect();
+        let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
+        drop(agents);
+        if due.is_some_and(|due| due <= now) {
+            self.agents.execute(AgentCommand::FireTimer { now, proven }, |_, _| ()).await?;
         }
-        let mut claims = self.claims(None).await?;
+        // Without agents nobody's claims can end, and the plans need not be read.
+        let mut claims = if is_empty { Vec::new() } else { self.claims(None).await? };
         let agents = self.agents().await?;
         claims.retain(|(_, held)| self.is_gone_of(&agents, &held.executor.name));
         drop(agents);
@@ -104,13 +111,13 @@ impl Crew {
         Ok(is_news)
     }
 
-    /// True if an agent has lost its tasks: it left, was silent for too long, or is proven dead.
+    /// True if an agent has lost its tasks.
     pub(super) async fn is_gone(&self, agent: &str) -> Result<bool, Refusal> {
         Ok(self.is_gone_of(&*self.agents().await?, agent))
     }
 
     fn is_gone_of(&self, agents: &Agents, agent: &str) -> bool {
-        agents.get(agent).is_none_or(|agent| agent.is_gone(self.store.now()) || self.is_dead(agent))
+        is_gone(self.life.locks(), agents, agent, self.store.now())
     }
 
     /// True if the recorded process of an agent is proven dead.

@@ -7,7 +7,7 @@
 //! The declared state of an agent is separate from its liveness: any call shows that it is alive. Calls are recorded once a
 //! minute at most, and a timer records silence.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
@@ -116,7 +116,7 @@ pub enum Liveness {
     Alive,
     /// It has not called for [`STUCK_AFTER`].
     Stuck,
-    /// It has not called for [`LOST_AFTER`], or is proven dead.
+    /// It has not called for [`LOST_AFTER`] and is not proven to live, or it is proven dead.
     Lost,
     /// It left.
     Left,
@@ -147,6 +147,8 @@ pub enum AgentEvent {
     TimerFired { due: Timestamp },
     /// It made no call for [`STUCK_AFTER`].
     AgentStuck { agent: String, at: Timestamp },
+    /// It makes no calls, but its program runs: it is not lost.
+    AgentProven { agent: String, at: Timestamp },
     /// It made no call for [`LOST_AFTER`], or is proven dead.
     AgentLost { agent: String, at: Timestamp, is_dead: bool },
     /// It was stuck or lost, and made a call.
@@ -184,8 +186,8 @@ pub enum AgentCommand {
     Bury { agent: String, process: Executor, now: Timestamp },
     /// It leaves.
     Leave { agent: String, outcome: LeaveOutcome, note: String, next_step: String, now: Timestamp },
-    /// Records the agents that have been silent for too long.
-    FireTimer { now: Timestamp },
+    /// Records the agents that have been silent for too long. `proven` are those whose programs run on this host.
+    FireTimer { now: Timestamp, proven: BTreeSet<String> },
 }
 
 /// The name that a session wants.
@@ -241,15 +243,32 @@ pub struct Agent {
     pub liveness: Liveness,
     /// The time of its last recorded call.
     pub seen: Timestamp,
+    /// When its program was last proven to run, while it was silent.
+    pub proven: Timestamp,
     /// When it joined.
     pub since: Timestamp,
 }
 
 impl Agent {
-    /// True if it has lost its tasks: it left, or was silent for [`LOST_AFTER`].
+    /// True if it has lost its tasks: it left, or for [`LOST_AFTER`] it neither called nor was proven to live.
     #[must_use]
     pub fn is_gone(&self, now: Timestamp) -> bool {
-        matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.seen) >= LOST_AFTER
+        matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.last_sign()) >= LOST_AFTER
+    }
+
+    /// When it last called or was proven to live.
+    fn last_sign(&self) -> Timestamp {
+        self.seen.max(self.proven)
+    }
+
+    /// When its silence is next to be recorded: as stuck, then as lost, or, if it is `proven` to live, as that.
+    fn due(&self, proven: bool) -> Option<Timestamp> {
+        match self.liveness {
+            Liveness::Alive => Some(self.seen.plus(STUCK_AFTER)),
+            Liveness::Stuck if proven => Some(self.last_sign().plus(STUCK_AFTER)),
+            Liveness::Stuck => Some(self.last_sign().plus(LOST_AFTER)),
+            Liveness::Lost | Liveness::Left => None,
+        }
     }
 
     /// True if a call was recorded so recently that another one need not be.
@@ -268,7 +287,7 @@ pub struct Agents {
 
 impl Snapshot for Agents {
     const FOLD: &'static str = "agents";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl Agents {
@@ -318,10 +337,10 @@ impl Agents {
         }
     }
 
-    /// When the next agent becomes stuck or lost, if it stays silent.
+    /// When a silence is next to be recorded, if the agents stay silent and those in `proven` live.
     #[must_use]
-    pub fn next_due(&self) -> Option<Timestamp> {
-        self.agents.values().filter_map(due).min()
+    pub fn next_due(&self, proven: &BTreeSet<String>) -> Option<Timestamp> {
+        self.agents.iter().filter_map(|(name, agent)| agent.due(proven.contains(name))).min()
     }
 
     fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
@@ -347,7 +366,7 @@ impl Agents {
                 self.present(&agent)?;
                 Ok(vec![AgentEvent::AgentLeft { agent, outcome, note, next_step, at: now }])
             }
-            AgentCommand::FireTimer { now } => Ok(self.fire(now)),
+            AgentCommand::FireTimer { now, proven } => Ok(self.fire(now, &proven)),
         }
     }
 
@@ -443,18 +462,22 @@ impl Agents {
         }
     }
 
-    fn fire(&self, now: Timestamp) -> Vec<AgentEvent> {
+    fn fire(&self, now: Timestamp, proven: &BTreeSet<String>) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         let mut first = None;
         for (name, agent) in self.iter() {
-            let Some(due) = due(agent).filter(|due| *due <= now) else { continue };
+            let is_proven = proven.contains(name);
+            let Some(due) = agent.due(is_proven).filter(|due| *due <= now) else { continue };
             first = Some(first.map_or(due, |first: Timestamp| first.min(due)));
-            let agent_name = name.to_owned();
-            if now.since(agent.seen) >= LOST_AFTER {
-                events.push(AgentEvent::AgentLost { agent: agent_name, at: now, is_dead: false });
-            } else {
-                events.push(AgentEvent::AgentStuck { agent: agent_name, at: now });
+            let name = || name.to_owned();
+            if !is_proven && agent.is_gone(now) {
+                events.push(AgentEvent::AgentLost { agent: name(), at: now, is_dead: false });
+                continue;
             }
+            if agent.liveness == Liveness::Alive {
+                events.push(AgentEvent::AgentStuck { agent: name(), at: now });
+            }
+            events.extend(is_proven.then(|| AgentEvent::AgentProven { agent: name(), at: now }));
         }
         first.map(|due| AgentEvent::TimerFired { due }).into_iter().chain(events).collect()
     }
@@ -487,15 +510,6 @@ fn checked(name: String, parent: Option<&str>) -> Result<String, CrewError> {
     Err(CrewError::Invalid(format!("{name:?} {says}")))
 }
 
-/// When a silent agent becomes stuck or lost.
-fn due(agent: &Agent) -> Option<Timestamp> {
-    match agent.liveness {
-        Liveness::Alive => Some(agent.seen.plus(STUCK_AFTER)),
-        Liveness::Stuck => Some(agent.seen.plus(LOST_AFTER)),
-        Liveness::Lost | Liveness::Left => None,
-    }
-}
-
 fn check_texts<'a>(what: &str, mut texts: impl Iterator<Item = &'a String>) -> Result<(), CrewError> {
     texts.try_for_each(|text| check_length(what, text.len(), TEXT_BYTES_MAX))
 }
@@ -520,6 +534,7 @@ impl Handler for Agents {
                 report: Report::default(),
                 liveness: Liveness::Alive,
                 seen: *at,
+                proven: Timestamp::default(),
                 since: *at,
             };
             self.agents.insert(agent.clone(), joined);
@@ -531,6 +546,7 @@ impl Handler for Agents {
         let Some(agent) = self.agents.get_mut(name) else { return };
         match event {
             AgentEvent::AgentStuck { .. } => agent.liveness = Liveness::Stuck,
+            AgentEvent::AgentProven { .. } => agent.proven = at,
             AgentEvent::AgentLost { is_dead, .. } => {
                 agent.liveness = Liveness::Lost;
                 // It may continue through another process, such as its hooks; the old one no longer proves its life.
@@ -564,6 +580,7 @@ impl AgentEvent {
             | Self::AgentReported { agent, at, .. }
             | Self::AgentSeen { agent, at }
             | Self::AgentStuck { agent, at }
+            | Self::AgentProven { agent, at }
             | Self::AgentLost { agent, at, .. }
             | Self::AgentRecovered { agent, at }
             | Self::AgentLeft { agent, at, .. } => Some((agent, *at)),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_with::{As, Same, Seq};
 
 use super::globs::Pattern;
-use super::mentions::mentioned_files;
+use super::paths::mentioned_files;
 use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, PlannerCmd, TaskInput, TaskStatus, plan_tag};

@@ -10,7 +10,7 @@
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use serde::{Deserialize, Serialize};
 
-use crate::paths::has_file_ending;
+use super::paths::has_file_ending;
 use crate::text::truncate;
 
 /// The greatest length of a pattern, in bytes.

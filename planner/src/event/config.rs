@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::format::{Format, ReadOptions};
 use crate::is_default;
-use crate::parse::{Format, ReadOptions};
 use crate::plan::{FailurePolicy, NodeKind};
 
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.

@@ -8,7 +8,7 @@ use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 use super::names::name_at;
 use super::repair::{DEPTH_MAX, Repaired, repair};
 use super::words::{ACCEPTANCE, DEPENDS, after, after_any};
-use crate::paths::Link;
+use crate::crew::paths::Link;
 use crate::plan::Span;
 
 /// A block of a Markdown file.

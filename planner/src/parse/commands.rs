@@ -6,10 +6,10 @@ use super::blocks::{Block, Inline, Kind};
 use super::program::{is_program, placeholder};
 use super::tree::Verdict;
 use super::words::{
-    ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, after,
-    after_any, find_word, first_word, is_one_of, kind_of, sentences, words,
+    ALONE, CODE, COLON, CONTENT, EXPECTED, FOLLOWING, INTRODUCING, LIMITS, NEVER, NEXT, OBJECT, RUN, SHELLS, TURNED,
+    after, after_any, find_word, first_word, is_one_of, kind_of, sentences, words,
 };
-use crate::paths::{Link, file_ref};
+use crate::crew::paths::{Link, file_ref};
 
 /// A fence below a step.
 pub(super) struct Fence<'a> {
@@ -130,14 +130,18 @@ fn form_of<'a>(code: &'a str, before: &str, lead: &str, after_it: &str, is_stron
     if orders(lead) {
         return (has_argument || code.starts_with("./") || ends).then_some((code, 3));
     }
+    let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
+    let is_turned = before.contains(',') || find_word(before, &TURNED).is_some();
+    if is_final && !is_turned && after_any(lead, &RUN).is_some() {
+        return Some((code, 4));
+    }
     // A verb alone, or with a definite object: `Build scripts:` is not an instruction.
     let begins = COLON.iter().any(|verb| {
         let object = after(lead, verb).map(str::trim);
         object.is_some_and(|it| it == ":" || !ALONE.contains(verb) && after_any(it, &OBJECT).is_some())
     });
-    let is_final = before.trim_end().ends_with(':') && ends && !after_it.contains(')');
     let is_plain = find_word(before, &CODE).is_none();
-    (is_strong && begins && is_final && has_argument && is_plain).then_some((code, 4))
+    (is_strong && begins && is_final && !is_turned && has_argument && is_plain).then_some((code, 4))
 }
 
 /// The sentence without the label and the introductory word before its verb.

@@ -202,8 +202,16 @@ impl<'a> TaskBuilder<'a> {
             });
             let group = short(group, GROUP_BYTES_MAX).replace(',', "");
             let count = counts.entry(group.to_lowercase()).or_default();
+            // If the number of one task is the name of another, the whole list goes by its group.
+            let is_taken = |part: &usize| {
+                let id = self.ids[*part].filter(|_| tree.nodes[*part].name.is_none());
+                id.is_some_and(|id| self.names.contains_key(&id.to_string()))
+            };
+            let has_taken = self.parts[place].iter().any(is_taken);
             for part in self.parts[place].clone() {
-                let Some(id) = self.ids[part] else { continue };
+                if self.ids[part].is_none() {
+                    continue;
+                }
                 *count += 1;
                 let node = &tree.nodes[part];
                 let address = || format!("{group}/{count}");
@@ -213,8 +221,7 @@ impl<'a> TaskBuilder<'a> {
                     None if node.asked_before && part > 0 => {
                         tree.nodes[part - 1].task.label.as_ref().map(|label| format!("{label}/question"))
                     }
-                    // Its number is the name of another task.
-                    None => self.names.contains_key(&id.to_string()).then(address),
+                    None => has_taken.then(address),
                 };
                 if let Some(label) = label.as_ref().filter(|label| node.name.as_ref() != Some(label)) {
                     self.names.entry(label.to_lowercase()).or_default().push(part);

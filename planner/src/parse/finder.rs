@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::blocks::{Block, Inline, Kind};
 use super::commands::language_of;
-use super::line::{self, is_question, says_parallel, trailing_question};
+use super::line::{self, is_question, is_unsure, says_parallel, trailing_question};
 use super::names::is_number;
 use super::tree::{Format, Node, Tree, When};
 use crate::plan::{NodeKind, Span, TaskPlan};
@@ -48,6 +48,10 @@ pub(super) struct Section {
     pub is_option: bool,
     /// It, or a section in it, has a step.
     pub has_steps: bool,
+    /// It, or an enclosing section, is called `Step 1`.
+    pub is_step: bool,
+    /// It, or a section in it, has a box.
+    pub has_boxes: bool,
 }
 
 /// A step under construction.
@@ -104,6 +108,8 @@ pub(super) struct Finder<'a> {
     pub doubtful: HashSet<Option<usize>>,
     /// Blocks outside of steps.
     pub loose: Vec<(usize, Option<usize>)>,
+    /// The number of headings such as `Step 1`.
+    pub n_steps: usize,
     /// By section and kind of warning: the index of the warning, and how many others it covers.
     pub told: HashMap<(Option<usize>, &'static str), (usize, usize)>,
 }
@@ -126,6 +132,14 @@ impl Finder<'_> {
 
     pub(super) fn is_out(&self) -> bool {
         self.section.is_some_and(|section| self.sections[section].is_out) || self.is_option()
+    }
+
+    /// True for one of several sections called `Step 1` if it has no boxes, in a file with boxes: its items are steps.
+    pub(super) fn is_step(&self, section: Option<usize>) -> bool {
+        let section = section.map(|section| &self.sections[section]);
+        self.marker == Marker::Box
+            && self.n_steps > 1
+            && section.is_some_and(|it| it.is_step && !it.has_boxes && !it.is_out)
     }
 
     pub(super) fn is_option(&self) -> bool {
@@ -158,8 +172,17 @@ impl Finder<'_> {
         let asks_from = trailing_question(&inline).filter(|_| is_item);
         let (line, question) = match asks_from {
             Some(at) => (inline.slice(0..at), Some(inline.slice(at..inline.text.len()))),
+            None if is_item && is_unsure(&inline) => {
+                (inline.slice(0..inline.text.trim_end().len() - 1), Some(inline.clone()))
+            }
             None => (inline, None),
         };
+        let mark = node.task.mark;
+        let is_open = question.is_none() && !is_question(&line.text) && !mark.is_end();
+        if is_open && line.masked().contains("? ") {
+            let help = "end the step with the question, or write it in a step of its own";
+            self.warn(self.section, "question", line.at(0), "a question inside a step is asked of nobody", help);
+        }
         if is_question(&line.text) {
             node.task.kind = NodeKind::Clarification;
         }
@@ -168,7 +191,7 @@ impl Finder<'_> {
         self.drafts.push(StepDraft { block, line, section: self.section, ..StepDraft::default() });
         if let Some(line) = question {
             let default_answer = self.tree.nodes[step].task.default_answer.take();
-            let task = TaskPlan { kind: NodeKind::Clarification, default_answer, ..TaskPlan::default() };
+            let task = TaskPlan { kind: NodeKind::Clarification, default_answer, mark, ..TaskPlan::default() };
             self.tree.nodes.push(Node { parent, asked_before: true, at: line.at(0), task, ..Node::default() });
             let span = Some(line.span());
             self.drafts.push(StepDraft { line, span, section: self.section, ..StepDraft::default() });

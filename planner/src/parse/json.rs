@@ -72,6 +72,10 @@ pub(super) fn beads(text: &str) -> Result<Tree, InvalidPlan> {
     }
     for (node, list) in links {
         for link in list {
+            if link.get().starts_with('"') {
+                source.link(node, "blocks", words(link), source.at(link.get()));
+                continue;
+            }
             let link = source.record(link.get())?;
             let [name, kind] = ["depends_on_id", "type"].map(|field| link.text(field).unwrap_or_default());
             let at = link.fields.get("depends_on_id").map_or(link.json, |id| id.get());

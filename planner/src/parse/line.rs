@@ -9,7 +9,7 @@ use super::blocks::Inline;
 use super::names::{is_id, is_number, name_at};
 use super::program::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
-use super::words::{DEPENDS, NEXT, after, after_any, after_order, kind_of, sentences};
+use super::words::{DEPENDS, NEXT, UNSURE, after, after_any, after_order, find_word, first_word, kind_of, sentences};
 use crate::plan::{DefaultAnswer, Mark, Span};
 use crate::text::length_ms;
 
@@ -312,6 +312,12 @@ pub(super) fn trailing_question(inline: &Inline) -> Option<usize> {
     let sentences = sentences(&masked);
     let first = sentences.iter().position(|sentence| is_question(&masked[sentence.clone()]))?;
     (first > 0).then(|| sentences[first].start)
+}
+
+/// True for an order that is in doubt: `Fix the login, maybe in auth or session?`
+pub(super) fn is_unsure(inline: &Inline) -> bool {
+    let is_order = kind_of(&first_word(verb_of(&inline.text))).is_some() && inline.codes.is_empty();
+    is_order && inline.text.trim_end().ends_with('?') && find_word(&inline.text, &UNSURE).is_some()
 }
 
 /// True for a step that asks a person.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::words::after;
+use super::words::{after, first_word, kind_of};
 
 /// Separators after an id or a number.
 const MARKS: [&str; 7] = [": ", ". ", ") ", " \u{2014} ", " \u{2013} ", " - ", " \u{b7} "];
@@ -20,9 +20,10 @@ pub(super) fn name_at(text: &str) -> Option<(String, usize)> {
     let rest = &bare[word.len()..];
     let mark = MARKS.iter().find(|mark| rest.starts_with(**mark) || rest == mark.trim_end());
     let (is_id, is_alone) = (is_id(word), rest.is_empty() || rest.starts_with(' '));
-    // An id without a colon needs one to three capitals and at least two digits.
+    // An id without a colon needs one to three capitals and at least two digits, or an order after it: `S1 Run ...`.
     let digits = word.trim_start_matches(|c: char| c.is_ascii_uppercase());
-    let is_plain = word.len() - digits.len() <= 3 && matches!(digits.as_bytes(), [b'0'..=b'9', b'0'..=b'9', ..]);
+    let is_plain = word.len() - digits.len() <= 3 && matches!(digits.as_bytes(), [b'0'..=b'9', b'0'..=b'9', ..])
+        || word.len() == 2 && matches!(word.as_bytes()[0], b'S' | b'T') && kind_of(&first_word(rest)).is_some();
     let is_name = match word.as_bytes() {
         _step if lead > 0 => is_number(word) && mark.is_some(),
         [letter] if rest.starts_with(": ") => letter.is_ascii_alphanumeric() && !letter.is_ascii_lowercase(),

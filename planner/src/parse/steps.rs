@@ -50,6 +50,11 @@ impl Finder<'_> {
             let block = &self.blocks[place];
             let text = block.inline.text.trim();
             let has_box = box_of(&block.inline.text).is_some();
+            let mut around = section.filter(|_| has_box);
+            while let Some(section) = around {
+                self.sections[section].has_boxes = true;
+                around = self.sections[section].parent;
+            }
             let found = match &block.kind {
                 Kind::Heading(level) if !(is_out || self.is_title(*level)) && name_at(text).is_some() => Marker::Number,
                 Kind::Item(_) if self.notes[place] => {
@@ -82,6 +87,8 @@ impl Finder<'_> {
         let names = [bare, text].into_iter().chain(alias.as_deref());
         self.headings.extend(names.map(str::to_lowercase));
         let is_title = self.is_title(level);
+        let is_step = !is_title && after(text, "step").is_some() && name_at(text).is_some();
+        self.n_steps += usize::from(is_step);
         let around = |holds: fn(&Section) -> bool| parent.is_some_and(|section| holds(&self.sections[section]));
         self.sections.push(Section {
             level,
@@ -94,6 +101,8 @@ impl Finder<'_> {
                 || if is_title { is_out(bare) } else { has_no_commands(text) },
             is_option: around(|section| section.is_option) || after_any(text, &["option", "alternative"]).is_some(),
             has_steps: false,
+            is_step: is_step || around(|section| section.is_step),
+            has_boxes: false,
         });
         self.sections.len() - 1
     }
@@ -141,9 +150,10 @@ impl Finder<'_> {
     fn note_list(&mut self, place: usize) {
         let block = &self.blocks[place];
         let text = block.inline.text.trim_end();
-        let is_lead = self.marker != Marker::Box || text.ends_with([':', '?']);
+        let has_boxes = self.marker == Marker::Box && !self.is_step(self.section);
+        let is_lead = !has_boxes || text.ends_with([':', '?']);
         let (_, listed) = self.lists.insert(block.item, (is_lead.then_some(place), Vec::new())).unwrap_or_default();
-        if self.marker != Marker::Box && !text.ends_with(':') {
+        if !has_boxes && !text.ends_with(':') {
             listed.into_iter().for_each(|node| self.drafts[node].is_followed = true);
         }
     }
@@ -158,7 +168,10 @@ impl Finder<'_> {
         let name = name_at(block.inline.text.trim()).map(|(name, _)| name).filter(|_| !self.is_title(level));
         if is_option && !is_out && parent.is_none_or(|around| !self.sections[around].is_option) {
             self.option(place, section);
-        } else if !self.is_out() && name.is_some_and(|name| self.marker == Marker::Number || !is_number(&name)) {
+        } else if !self.is_out()
+            && name
+                .is_some_and(|name| self.marker == Marker::Number || !is_number(&name) || self.is_step(Some(section)))
+        {
             let group = self.group(parent);
             let node = self.step(self.blocks[place].inline.clone(), Some(place), group);
             self.tree.nodes[node].alias = alias_of(&self.blocks[place].inline.text);
@@ -200,7 +213,7 @@ impl Finder<'_> {
         let is_step = !self.notes[place]
             && !is_struck(text)
             && match self.marker {
-                Marker::Box => sign.is_some() && !self.is_option(),
+                Marker::Box => (sign.is_some() || item.is_none() && self.is_step(self.section)) && !self.is_option(),
                 Marker::Number => !self.is_out() && (number.is_some() || above.is_some_and(has_parts)),
                 Marker::Bullet => !self.is_out(),
                 Marker::Sentence => false,
@@ -225,7 +238,8 @@ impl Finder<'_> {
         let lead = lead.map(|lead| self.blocks[lead].inline.text.trim());
         let counted = number.map(|counted| written_number(self.text, span.start, counted));
         // A number in an indented list continues its parent's number.
-        let prefix = above.and_then(|above| self.tree.nodes[above].name.clone()).filter(|name| is_number(name));
+        let around = if self.is_step(self.section) { parent } else { above };
+        let prefix = around.and_then(|around| self.tree.nodes[around].name.clone()).filter(|name| is_number(name));
         let prefix = prefix.map_or_else(String::new, |prefix| prefix + ".");
         let made = &mut self.tree.nodes[node];
         made.name = made.name.take().or_else(|| counted.map(|counted| prefix + &counted));

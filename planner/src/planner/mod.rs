@@ -14,7 +14,8 @@ mod schedule;
 mod settings;
 mod timing;
 
-use crewlog_mq::Handler;
+use crewlog_mq::{Handler, Snapshot};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::error::PlannerError;
 use crate::event::{Command, Event, TaskStatus};
@@ -48,9 +49,21 @@ pub const FORK_DEPTH_MAX: usize = 64;
 pub const CHECKPOINTS_MAX: usize = 1_000;
 
 /// The planner of one plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Planner {
+    #[serde(deserialize_with = "with_graph")]
     state: PlannerState,
+}
+
+impl Snapshot for Planner {
+    const FOLD: &'static str = "planner";
+    const VERSION: u32 = 1;
+}
+
+fn with_graph<'de, D: Deserializer<'de>>(from: D) -> Result<PlannerState, D::Error> {
+    let mut state = PlannerState::deserialize(from)?;
+    state.index_graph();
+    Ok(state)
 }
 
 impl Planner {

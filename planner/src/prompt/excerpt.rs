@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use crate::crew::paths::file_ref;
 use crate::event::ExcerptProfile;
-use crate::paths::file_ref;
 use crate::text::{fits, n_chars, prefix, truncate};
 
 /// The characters of a text that are read, half of them from its end.

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::event::{Budget, Usage, money};
 use crate::plan::TaskId;
 use crate::state::graph::N_LANES;
@@ -108,7 +110,7 @@ impl std::fmt::Display for Shortage {
 }
 
 /// The usage so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Spending {
     pub(crate) total: Usage,
     pub(super) by_lane: [LaneUse; N_LANES],
@@ -117,7 +119,7 @@ pub(crate) struct Spending {
 }
 
 /// Usage of the tasks of one lane, without sub-plans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct LaneUse {
     pub(super) total: Usage,
     /// The number of runs that have ended.

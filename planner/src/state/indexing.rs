@@ -268,7 +268,7 @@ impl PlannerState {
     }
 
     /// Builds the graph from tasks and statuses.
-    pub(super) fn index_graph(&mut self) {
+    pub(crate) fn index_graph(&mut self) {
         let n_tasks = self.tasks.len();
         self.graph = Graph { dependants: vec![BTreeSet::new(); n_tasks], unmet: vec![0; n_tasks], ..Graph::default() };
         (0..n_tasks).for_each(|index| self.link(index));

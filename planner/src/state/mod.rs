@@ -13,6 +13,7 @@ mod timers;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
 use crate::plan::{Attachment, NodeKind, Origin, Parent, TaskId};
@@ -25,7 +26,7 @@ use summary::Summary;
 pub(crate) use summary::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, SUBJECT_CHARS_MAX};
 
 /// The phase of a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumIs)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, strum::EnumIs, Serialize, Deserialize)]
 pub enum Phase {
     /// Nothing is planned.
     #[default]
@@ -39,7 +40,8 @@ pub enum Phase {
 }
 
 /// The state of a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[serde_with::serde_as]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PlannerState {
     /// The tasks, in the order of planning.
     pub tasks: Vec<Task>,
@@ -85,15 +87,19 @@ pub struct PlannerState {
     /// True for a fork that nobody has resumed yet.
     pub(crate) is_draft: bool,
     /// The running timers, each with its due time in log time once it has one.
+    #[serde_as(as = "Vec<(_, _)>")]
     timers: BTreeMap<Timer, Option<Timestamp>>,
     /// The timers by due time; those without one come first.
     pub(crate) by_due: BTreeSet<(Option<Timestamp>, Timer)>,
     pub(crate) spending: Spending,
     /// Names of positions of its history, in the order in which they were given.
     pub checkpoints: Vec<String>,
+    #[serde_as(as = "Vec<(_, _)>")]
     pub(crate) conditions: Conditions,
     /// By label, in small letters: its task.
     pub(crate) labels: BTreeMap<String, TaskId>,
+    /// Rebuilt when a state is read.
+    #[serde(skip)]
     pub(crate) graph: Graph,
 }
 

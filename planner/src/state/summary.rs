@@ -1,5 +1,7 @@
 //! The summary of a plan's history and the events since; both decide when the context is compacted.
 
+use serde::{Deserialize, Serialize};
+
 use crate::plan::TaskId;
 use crate::text::n_chars;
 
@@ -15,7 +17,7 @@ pub(crate) const OUTCOME_CHARS_MAX: usize = 160;
 const FRAME_CHARS: usize = 18;
 
 /// An event with a line in the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Entry {
     /// A task ended: its index.
     Ended(usize),
@@ -24,7 +26,7 @@ pub(crate) enum Entry {
 }
 
 /// The summary, and the entries since.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub(crate) text: String,
     /// The entries since, in order, each with the most characters of its line.
@@ -38,7 +40,7 @@ pub(crate) struct Summary {
 }
 
 /// A summary requested from a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Requested {
     /// The tasks that it has to cover.
     pub(crate) task_ids: Vec<TaskId>,

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use crewlog_executors::analysis::Analysis;
+use crewlog_executors::crew::lacking::lacking;
 use crewlog_executors::model::text_aggregate;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::model::{advice_request, read_advice};
@@ -16,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::cli::settings;
 use crate::context::Session;
+use crate::context::roster::roster;
 use crate::plan_file::ReadArgs;
 use crate::run::by_model::{self, Advisor};
 use crate::ui::failure::{Code, Failure};
@@ -40,6 +43,10 @@ pub struct Check {
     pub verbs: bool,
 }
 
+/// The forms of commands, in words.
+const FORMS: [&str; 4] =
+    ["a fence of commands", "it begins with `$ `", "it follows Run or Execute", "it follows an order with a colon"];
+
 /// The most characters shown around a place in a line.
 const EXCERPT_CHARS: usize = 100;
 
@@ -60,11 +67,13 @@ pub async fn check(session: &Session, check: Check) -> Result<Code, Failure> {
         (None, Ok(parsed)) => parsed,
         (None, Err(error)) => return refuse(session, &text, error),
     };
-    let graph = Analysis::of(&parsed.tasks)?;
+    let open = still_open(&parsed.tasks);
+    let graph = if open.is_empty() { Analysis::default() } else { Analysis::of(&open)? };
+    let lacking = lacking(&roster(session, Duration::MAX, &[])?, &parsed.tasks, &session.folder);
     let advice = if check.advice { advice(session, &text, &parsed.tasks).await? } else { None };
     let names = parsed.tasks.iter().map(|task| (task.id, task.name())).collect();
     let (lines, is_advised) = (Lines::new(&text), check.advice);
-    let checked = Checked { parsed: &parsed, names, lines, graph, is_advised, advice };
+    let checked = Checked { parsed: &parsed, names, lines, graph, lacking, is_advised, advice };
     session.print(&checked.json(), |to| checked.print(to))
 }
 
@@ -84,7 +93,7 @@ fn refuse(session: &Session, text: &str, error: InvalidPlan) -> Result<Code, Fai
         let error = json!({ "name": error.name(), "message": error.to_string(), "line": line, "column": column });
         let nothing = json!({
             "format": null, "title": null, "tasks": [], "parts": [], "code": [], "warnings": [], "graph": null,
-            "advice": null, "error": error,
+            "lacking": [], "advice": null, "error": error,
         });
         session.print(&nothing, |_| Ok(()))?;
     }
@@ -125,6 +134,8 @@ struct Checked<'a> {
     names: BTreeMap<TaskId, String>,
     lines: Lines<'a>,
     graph: Analysis,
+    /// The lacks of the configured executors.
+    lacking: Vec<String>,
     /// Advice was asked for.
     is_advised: bool,
     advice: Option<Advice>,
@@ -153,7 +164,7 @@ impl Checked<'_> {
             "format": <&str>::from(format), "title": title, "tasks": tasks.collect::<Vec<_>>(),
             "parts": parts.collect::<Vec<_>>(), "code": code.collect::<Vec<_>>(),
             "warnings": warnings.collect::<Vec<_>>(), "graph": self.graph_json(&self.graph),
-            "advice": self.is_advised.then(|| self.advice_json()), "error": null,
+            "lacking": self.lacking, "advice": self.is_advised.then(|| self.advice_json()), "error": null,
         })
     }
 
@@ -201,6 +212,7 @@ impl Checked<'_> {
                 "{n} numbered items or shell fences belong to no box, the first on line {line}: `run` asks about them"
             )?;
         }
+        self.lacking.iter().try_for_each(|lacking| writeln!(to, "warning: {}", visible(lacking)))?;
         self.print_graph(to, &self.graph)?;
         self.advice.as_ref().map_or(Ok(()), |advice| self.print_advice(to, advice))
     }
@@ -240,9 +252,9 @@ impl Checked<'_> {
         for CodeUse { at, form, withheld, .. } in self.parsed.codes.iter().filter(|code| code.task == Some(task.id)) {
             let (line, column) = self.lines.place(*at);
             let text = match (form, withheld) {
-                (Some(form), _) => format!("runs, by form {form}"),
+                (Some(form), _) => format!("runs: {}", FORMS[usize::from(form - 1)]),
                 (None, Some(reason)) => format!("does not run: {}", visible(reason)),
-                (None, None) => "text".to_owned(),
+                (None, None) => "text: it has none of the forms of a command".to_owned(),
             };
             writeln!(to, "        code at {line}:{column}: {text}")?;
         }
@@ -268,7 +280,7 @@ impl Checked<'_> {
         let bottlenecks = graph.bottlenecks.iter();
         let bottlenecks = bottlenecks.map(|one| json!({ "task": self.name(one.task), "waiting": one.n_waiting }));
         json!({
-            "tasks": self.parsed.tasks.len(), "steps": graph.n_steps(), "at_once": graph.n_at_once(),
+            "tasks": n_tasks(graph), "steps": graph.n_steps(), "at_once": graph.n_at_once(),
             "groups": graph.groups.iter().map(|group| self.list(group)).collect::<Vec<_>>(),
             "critical_path": self.list(&graph.critical_path), "bottlenecks": bottlenecks.collect::<Vec<_>>(),
             "saving_relaxed": graph.n_steps() - graph.n_steps_relaxed,
@@ -312,10 +324,18 @@ impl Checked<'_> {
     }
 
     fn print_graph(&self, to: &mut dyn Write, graph: &Analysis) -> io::Result<()> {
-        let (tasks, steps) = (count(self.parsed.tasks.len(), "task"), count(graph.n_steps(), "step"));
-        writeln!(to, "{tasks} in {steps}, at most {} at once", graph.n_at_once())?;
+        let n_tasks = n_tasks(graph);
+        let (tasks, steps) = (count(n_tasks, "task"), count(graph.n_steps(), "step"));
+        let over = match self.parsed.tasks.len() - n_tasks {
+            0 => String::new(),
+            n => format!(" ({} ended in the file)", count(n, "other")),
+        };
+        writeln!(to, "{tasks}{over} in {steps}, at most {} at once", graph.n_at_once())?;
         for (n, group) in graph.groups.iter().enumerate() {
             writeln!(to, "  step {}: {}", n + 1, one_line(&self.list(group).join(", "), 200))?;
+        }
+        if n_tasks == 0 {
+            return Ok(());
         }
         writeln!(to, "the longest chain: {}", one_line(&self.list(&graph.critical_path).join(" -> "), 200))?;
         for one in &graph.bottlenecks {
@@ -352,6 +372,21 @@ impl Checked<'_> {
     fn text_of(&self, span: &Span) -> &str {
         self.lines.text.get(span.start..span.end).unwrap_or("")
     }
+}
+
+fn n_tasks(graph: &Analysis) -> usize {
+    graph.groups.iter().map(Vec::len).sum()
+}
+
+/// The tasks that have not ended in the file, without their dependencies on the others.
+fn still_open(tasks: &[TaskPlan]) -> Vec<TaskPlan> {
+    let mut open: Vec<_> = tasks.iter().filter(|task| !task.mark.is_end()).cloned().collect();
+    let ids: BTreeSet<_> = open.iter().map(|task| task.id).collect();
+    for task in &mut open {
+        task.depends_on.retain(|one| ids.contains(&one.task));
+        task.condition = None;
+    }
+    open
 }
 
 /// The initial status of a task.

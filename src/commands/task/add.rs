@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use crewlog_executors::consent::Consent;
 use crewlog_executors::crew::standing_plan;
-use crewlog_mq::{EventStore, ExecuteError, Range};
+use crewlog_executors::plans::planner_of;
+use crewlog_mq::{EventStore, ExecuteError};
 use crewlog_planner::event::{Amendment, Command, PlannerConfig};
 use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::planner::{CHECKPOINT_CHARS_MAX, PARALLELISM_MAX, PlannerError, is_checkpoint_name};
@@ -74,12 +75,13 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;
-    let known = queries::load_view(&store, &plan, Range::default()).await?;
+    let mut known = planner_of(&store, &plan, tags.clone()).await?;
+    known.catch_up().await?;
     if let Some(name) = add.after.iter().chain(&add.before).next().filter(|_| tags.is_empty()) {
         return Err(Failure::new(Code::Nothing, format!("{plan} has no tasks yet, and so no task {name:?}"))
             .hint("to add to another plan, name it: --plan PLAN"));
     }
-    let agreed = consent_to(session, &text, known.state()).await?;
+    let agreed = consent_to(session, &text, known.handler().state()).await?;
     if tags.is_empty() {
         // Only the number of agents and workers limits what runs at once.
         let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;

@@ -2,7 +2,8 @@
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::consent::Consent;
-use crewlog_executors::{human, planning};
+use crewlog_executors::crew::human;
+use crewlog_executors::planning;
 use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{Command, Event, TaskStatus};
 use crewlog_planner::plan::NodeKind;

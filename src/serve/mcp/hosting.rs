@@ -38,8 +38,7 @@ impl Hosting {
         let mut others = JoinSet::new();
         others.spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone()));
         others.spawn(reacting::host::<Statistics>(store.clone(), folder.clone(), is_stopped.clone()));
-        let timed = crew.clone();
-        others.spawn(async move { crew::host(timed, &folder, is_stopped).await });
+        others.spawn(crew::host(crew.clone(), folder, is_stopped));
         let planner = tokio::spawn(planning::host_all(store.pinned(), watch::channel(Position(0)).0));
         let hooks = Resident::start(crew, &session.place, Worktree::around(&session.folder));
         Self { planner, others, hooks, stop }

@@ -8,9 +8,10 @@ use super::look::{Chosen, Look};
 use crewlog_planner::lifecycle::State;
 
 use super::words::{self, Markup, at_clock, cut, grouped, lasting, link, of_executor, pill_of, rich, span, whole};
-use crate::commands::diff::{changes, in_short};
+use crate::commands::diff::changes;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{moment_of, shell_word};
+use crate::views::changes::in_short;
 use crate::views::{Linked, TaskShown, prompt_of_attempt};
 
 /// The longest text in characters; the command line shows longer ones in full.

@@ -11,7 +11,7 @@ use super::forms::Form;
 use super::words::{Markup, cut, escaped, grouped, rich, span};
 use crate::context::Session;
 use crate::ui::failure::Failure;
-use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, Views};
+use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, ViewedPlan, Views};
 use crewlog_executors::plan_ids::slug_of;
 use crewlog_executors::similar::similar;
 
@@ -34,7 +34,7 @@ pub struct Look<'a> {
     /// Everything that waits for the person.
     pub needs: Vec<NeedView>,
     /// All open plans.
-    open: BTreeMap<String, Arc<Track>>,
+    open: BTreeMap<String, Arc<ViewedPlan>>,
     /// The reason why the page cannot be shown as it was asked for.
     pub fault: Option<String>,
 }
@@ -93,7 +93,7 @@ impl<'a> Look<'a> {
             None => head.clone(),
         };
         let plans = shown.plans().await?;
-        let open = shown.tracks().await?;
+        let open = shown.open().await?;
         let needs = shown.needs(|words| site.session.command(words)).await?;
         let beyond = asked.number("at").filter(|at| *at > head.at.0);
         let fault = beyond.map(|at| format!("The log does not reach position {} yet: this is its last.", grouped(at)));
@@ -158,8 +158,8 @@ impl<'a> Look<'a> {
     fn task<'b>(&'b self, task: &'b str) -> Option<(&'b str, String, &'b str)> {
         // The id of a plan has no slash; a label may have one.
         let (plan, name) = task.split_once('/')?;
-        let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track);
-        let found = shown.or_else(|| self.open.get(plan))?.view.state().task_named(name)?;
+        let shown = self.plan.as_ref().filter(|shown| shown.id == plan).map(|shown| &shown.track.view);
+        let found = shown.or_else(|| Some(&self.open.get(plan)?.view))?.state().task_named(name)?;
         Some((plan, found.plan.name(), &found.plan.description))
     }
 

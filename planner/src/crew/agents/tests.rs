@@ -23,7 +23,7 @@ fn process() -> Executor {
 }
 
 /// `join NAME SESSION`, `join - SESSION` for any name, `give NAME SESSION`, `over NAME SESSION ENDED`, `sub NAME PARENT SESSION`; `see`, `bury`, `leave` NAME; `say NAME TEXT`;
-/// `fire`.
+/// `fire NAMES`: those whose programs are proven to run.
 fn command(minute: i64, what: &str) -> AgentCommand {
     let now = at(minute);
     let words: Vec<_> = what.split(' ').collect();
@@ -57,7 +57,7 @@ fn command(minute: i64, what: &str) -> AgentCommand {
             let report = Report { note: name(2), activity: Activity::Working, ..Report::default() };
             AgentCommand::Report { agent, report, now }
         }
-        _ => AgentCommand::FireTimer { now },
+        _ => AgentCommand::FireTimer { now, proven: words[1..].iter().map(|&name| name.to_owned()).collect() },
     }
 }
 
@@ -210,17 +210,41 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
         (200, "fire", "due 92, ada Lost"),
         (200, "join ada s9", "ada joined as 3"),
     ]);
-    let due = |script: &[(i64, &str, &str)]| check(script).next_due().map(|due| due.0 / 60_000_000);
+    let due = |script: &[(i64, &str, &str)]| check(script).next_due(&BTreeSet::new()).map(|due| due.0 / 60_000_000);
     assert_eq!(due(&[]), None);
     assert_eq!(due(&[(0, "join ada s1", "ada joined as 1"), (7, "join bob s2", "bob joined as 2")]), Some(30));
     assert_eq!(due(&[(0, "join ada s1", "ada joined as 1"), (30, "fire", "due 30, ada Stuck")]), Some(60));
     let agents = check(&[(0, "join ada s1", "ada joined as 1"), (60, "fire", "due 30, ada Lost")]);
-    assert_eq!(agents.next_due(), None);
+    assert_eq!(agents.next_due(&BTreeSet::new()), None);
     let is_gone = |agents: &Agents, minute| agents.get("ada").is_some_and(|ada| ada.is_gone(at(minute)));
     assert!(is_gone(&agents, 60));
     let agents = check(&[(0, "join ada s1", "ada joined as 1")]);
     assert_eq!([59, 60].map(|minute| is_gone(&agents, minute)), [false, true], "a timer may be late");
     assert!(is_gone(&check(&[(0, "join ada s1", "ada joined as 1"), (0, "leave ada", "ada Left")]), 0));
+}
+
+#[test]
+fn an_agent_that_is_proven_to_live_is_stuck_and_never_lost() {
+    let agents = check(&[
+        (0, "join ada s1", "ada joined as 1"),
+        (0, "join bob s2", "bob joined as 2"),
+        (29, "fire ada bob", ""),
+        (30, "fire ada bob", "due 30, ada Stuck, ada Proven, bob Stuck, bob Proven"),
+        (31, "fire ada bob", ""),
+        (60, "fire ada", "due 60, ada Proven"),
+        (61, "fire ada", ""),
+        (90, "fire ada", "due 90, ada Proven, bob Lost"),
+        // A host that cannot prove it, such as another machine, waits as long as after a call.
+        (149, "fire", ""),
+        (150, "fire", "due 150, ada Lost"),
+        (151, "see ada", "ada Recovered"),
+        // A machine that slept.
+        (400, "fire ada", "due 181, ada Stuck, ada Proven"),
+        (400, "fire ada", ""),
+        (401, "see ada", "ada Recovered"),
+    ]);
+    let proven = ["ada".to_owned()].into();
+    assert_eq!(agents.next_due(&proven).map(|due| due.0 / 60_000_000), Some(431));
 }
 
 #[test]

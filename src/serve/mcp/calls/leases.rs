@@ -136,7 +136,7 @@ impl Server {
         let (leases, now) = (self.crew.leases().await?, self.crew.store().now());
         let found: Vec<_> = match &target {
             Some(target) => leases.overlapping(target, now).collect(),
-            None => leases.iter().collect(),
+            None => leases.iter().filter(|(_, lease)| now <= lease.until).collect(),
         };
         let is_meant = |(number, lease): &(u64, &Lease)| {
             *number > after && holder.as_ref().is_none_or(|holder| lease.holder.agent == *holder)

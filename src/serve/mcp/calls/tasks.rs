@@ -50,7 +50,7 @@ impl Server {
                 let error = or(args.get::<Option<_>>("error").or(note), "it failed");
                 ending(Ending::Failed { error, class: FailureClass::Task, run: None })
             }
-            "released" => (progress, Some(Ending::Released { reason: or(note, "") }), None),
+            "released" => (progress, Some(Ending::Released { reason: or(note, ""), cut_off: false }), None),
             "blocked" => (progress, None, Some(Activity::Blocked)),
             _started_or_progress => (progress, None, Some(Activity::Working)),
         };

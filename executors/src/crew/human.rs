@@ -4,6 +4,7 @@ use crewlog_mq::{ExecuteError, Runner};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
 
 use crate::caller::request;
+use crate::claiming::execute_unless_proven;
 use crate::liveness::LivenessLock;
 
 /// The name under which people act.
@@ -26,13 +27,13 @@ pub async fn report(
         let (executor, ending) = (life.executor(NAME), ending.clone());
         let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
         let cause = request().keeping(command.recorded());
-        match claim.execute(command, &cause).await {
+        match execute_unless_proven(claim, life, now, command, &cause).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
             {
                 dead_epoch = Some(epoch);
             }
-            other => return other.map(drop),
+            other => return other,
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Folds kept in memory, so that a view at any position folds few events.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 
 use crewlog_mq::{Error, Event, Handler, Position, Range, Recorded, Snapshot};
 use crewlog_planner::crew::Projection;
@@ -12,8 +12,12 @@ use tokio::sync::Mutex;
 
 /// A state is stored after this many events.
 const EVERY: usize = 250;
-/// The most stored states of a fold; beyond it every other one is dropped, and the interval doubles.
+/// The most stored states of a fold, and their most weight; beyond it every other one is dropped, and the interval
+/// doubles.
 const STATES_MAX: usize = 48;
+const WEIGHT_MAX: usize = 48_000;
+/// The most weight of the stored states of plans; those of the least recently used plan are dropped first.
+const PLANS_WEIGHT_MAX: usize = 60_000;
 
 /// A fold of events.
 pub trait Fold: Clone + Default + Send + Sync + 'static {
@@ -22,6 +26,11 @@ pub trait Fold: Clone + Default + Send + Sync + 'static {
 
     /// Called after the last event of each append.
     fn end_append(&mut self) {}
+
+    /// The size of the state: of a plan the number of its tasks, of others 1.
+    fn weight(&self) -> usize {
+        1
+    }
 }
 
 /// The handler of a crew's aggregate as a fold.
@@ -59,7 +68,7 @@ impl<P: Projection + Clone + Sync + 'static> Fold for Folded<P> {
 /// The stored states of one fold.
 pub struct Warm<F> {
     states: Mutex<States<F>>,
-    n_states: AtomicUsize,
+    weight: AtomicUsize,
 }
 
 struct States<F> {
@@ -75,21 +84,21 @@ impl<F> Default for Warm<F> {
     fn default() -> Self {
         Self {
             states: Mutex::new(States { every: EVERY, n_since: 0, spaced: BTreeMap::new(), last: [None, None] }),
-            n_states: AtomicUsize::new(1),
+            weight: AtomicUsize::new(1),
         }
     }
 }
 
 impl<F> Warm<F> {
-    /// The approximate number of stored states.
-    pub fn n_states(&self) -> usize {
-        self.n_states.load(Ordering::Relaxed)
+    /// The weight of the stored states together.
+    pub fn weight(&self) -> usize {
+        self.weight.load(Ordering::Relaxed)
     }
 }
 
 impl<F: Fold> Warm<F> {
     /// The state at a position, at which an append ends. `records` reads the events of the fold; `base` provides a
-    /// state to continue from if none is stored.
+    /// state to continue from if none is stored, which may be newer. On the way to a past position it stores states.
     pub async fn at<S: Stream<Item = Result<Recorded, Error>>>(
         &self,
         at: Position,
@@ -109,9 +118,10 @@ impl<F: Fold> Warm<F> {
                 None => (Position(0), Arc::new(F::default())),
             },
         };
-        let state = if from < at { states.fold(state, records(Range::between(from, at))).await? } else { state };
-        states.last[usize::from(is_past)] = Some((at, state.clone()));
-        self.n_states.store(1 + states.spaced.len(), Ordering::Relaxed);
+        let state =
+            if from < at { states.fold(state, records(Range::between(from, at)), is_past).await? } else { state };
+        states.last[usize::from(is_past)] = Some((at.max(from), state.clone()));
+        self.weight.store((1 + states.spaced.len()) * state.weight(), Ordering::Relaxed);
         Ok(state)
     }
 }
@@ -128,6 +138,7 @@ impl<F: Fold> States<F> {
         &mut self,
         mut state: Arc<F>,
         records: impl Stream<Item = Result<Recorded, Error>>,
+        keeps: bool,
     ) -> Result<Arc<F>, Error> {
         let mut records = pin!(records);
         let mut last: Option<Recorded> = None;
@@ -137,7 +148,7 @@ impl<F: Fold> States<F> {
                 && next.as_ref().is_none_or(|next| next.append_start != before.append_start)
             {
                 Arc::make_mut(&mut state).end_append();
-                if self.n_since >= self.every {
+                if keeps && self.n_since >= self.every {
                     self.n_since = 0;
                     self.keep(before.position, state.clone());
                 }
@@ -150,12 +161,38 @@ impl<F: Fold> States<F> {
     }
 
     fn keep(&mut self, position: Position, state: Arc<F>) {
+        let n_max = (WEIGHT_MAX / state.weight().max(1)).clamp(1, STATES_MAX);
         self.spaced.insert(position, state);
-        if self.spaced.len() > STATES_MAX {
+        while self.spaced.len() > n_max {
             self.every *= 2;
             let mut is_second = every_other();
             self.spaced.retain(|_, _| is_second());
         }
+    }
+}
+
+/// The folds of plans, the last used first.
+pub struct WarmPlans<F>(std::sync::Mutex<VecDeque<(String, Arc<Warm<F>>)>>);
+
+impl<F> Default for WarmPlans<F> {
+    fn default() -> Self {
+        Self(std::sync::Mutex::default())
+    }
+}
+
+impl<F> WarmPlans<F> {
+    /// The fold of a plan.
+    pub fn of(&self, plan: &str) -> Arc<Warm<F>> {
+        let mut plans = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = plans.iter().position(|(known, _)| known == plan);
+        let found = place.and_then(|place| plans.remove(place)).map(|(_, warm)| warm).unwrap_or_default();
+        plans.push_front((plan.to_owned(), found.clone()));
+        let mut weight = 0;
+        plans.retain(|(_, warm)| {
+            weight += warm.weight();
+            weight <= PLANS_WEIGHT_MAX || Arc::ptr_eq(warm, &found)
+        });
+        found
     }
 }
 
