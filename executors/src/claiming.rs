@@ -1,7 +1,7 @@
 //! How a worker claims a dispatched task in competition with others.
 
 use crewlog_mq::{Cause, EventStore, ExecuteError, Query, Range, Runner, Timestamp};
-use crewlog_planner::claim::{self, Holder, TaskCommand, TaskError, TaskLease};
+use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
@@ -29,9 +29,7 @@ pub(crate) async fn execute_unless_proven(
     cause: &Cause,
 ) -> Result<(), ExecuteError<TaskError>> {
     claim.catch_up().await?;
-    if let Some(Holder { executor, epoch, .. }) = life.proven_holder(claim.handler(), now) {
-        return Err(ExecuteError::Refused(TaskError::Held { executor: executor.clone(), epoch: *epoch }));
-    }
+    life.check_expired(claim.handler(), now).map_err(ExecuteError::Refused)?;
     claim.execute_as_read(command, cause).await.map(drop)
 }
 

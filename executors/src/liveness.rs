@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::{Timestamp, new_event_id};
-use crewlog_planner::claim::{Executor, Holder, TaskLease};
+use crewlog_planner::claim::{Executor, Holder, TaskError, TaskLease};
 
 use crate::private::{PRIVATE, make_folder, write_whole};
 
@@ -108,11 +108,15 @@ impl LivenessLock {
         executor.worker == self.worker
     }
 
-    /// The holder of a task whose lease has run out while its lock proves that it lives: the clock of a host that slept,
-    /// or was set, takes nothing from a living process.
-    pub fn proven_holder<'a>(&self, task: &'a TaskLease, now: Timestamp) -> Option<&'a Holder> {
-        let is_proven = |held: &&Holder| held.has_expired(now) && self.locks.life(&held.executor) == Life::Live;
-        task.holder.as_ref().filter(is_proven)
+    /// Refuses to take a task from a holder whose lease has run out while its lock proves that it lives: the clock of a
+    /// host that slept, or was set, takes nothing from a living process.
+    pub(crate) fn check_expired(&self, task: &TaskLease, now: Timestamp) -> Result<(), TaskError> {
+        task.check_unheld(|held| held.has_expired(now) && self.proves(held))
+    }
+
+    /// True if the lock of a holder proves that it lives.
+    pub(crate) fn proves(&self, held: &Holder) -> bool {
+        self.locks.life(&held.executor) == Life::Live
     }
 
     /// True if another worker is proven to be gone, with all its children.

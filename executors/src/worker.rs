@@ -24,7 +24,7 @@ use crate::backoff::Backoff;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::links::Links;
-use crate::liveness::{Life, LivenessLock};
+use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
 use crate::prompts;
@@ -486,8 +486,7 @@ impl WorkerLoop {
         let now = self.worker.store.now();
         let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            let is_over = || lease.has_expired(now) && life.locks().life(&lease.executor) != Life::Live;
-            (is_dead || is_over()).then(|| (dispatch.clone(), lease.epoch, is_dead))
+            (is_dead || lease.has_expired(now) && !life.proves(lease)).then(|| (dispatch.clone(), lease.epoch, is_dead))
         });
         for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());

@@ -197,7 +197,7 @@ impl<S> Snapshots<S> {
         match tokio::time::timeout(PUT_MAX, self.store.append(Append::default().cell(change))).await {
             Ok(Ok(_)) => self.kept(),
             Ok(Err(error)) => tracing::warn!(%error, "a snapshot could not be kept"),
-            Err(_) => {}
+            Err(_) => self.n_events = 0,
         }
     }
 }

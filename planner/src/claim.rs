@@ -419,14 +419,23 @@ impl TaskLease {
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
-        let is_live = |held: &&Holder| {
+        let is_live = |held: &Holder| {
             dead_epoch != Some(self.epoch) && !held.has_expired(now) && !self.is_superseded(held, attempt)
         };
-        if let Some(holder) = self.holder.as_ref().filter(is_live) {
-            return Err(TaskError::Held { executor: holder.executor.clone(), epoch: self.epoch });
-        }
+        self.check_unheld(is_live)?;
         let cut_off = attempt == self.attempt && self.begun_by().is_some();
         Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
+    }
+
+    /// Checks that no live executor holds it.
+    ///
+    /// # Errors
+    /// [`TaskError::Held`].
+    pub fn check_unheld(&self, is_live: impl Fn(&Holder) -> bool) -> Result<(), TaskError> {
+        match &self.holder {
+            Some(held) if is_live(held) => Err(TaskError::Held { executor: held.executor.clone(), epoch: self.epoch }),
+            _ => Ok(()),
+        }
     }
 
     /// True if the plan has dispatched the task again since an agent claimed it.

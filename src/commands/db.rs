@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 
 use crate::commands::export::create_new;
-use crate::context::{Session, crew};
+use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::say;
 use crate::ui::text::{count, date_time, rfc3339, visible};
@@ -59,8 +59,8 @@ pub async fn check(session: &Session) -> Result<Code, Failure> {
 /// Reads the views of each project once, which stores their snapshots for the commands and hooks that follow. A failure
 /// only means that these take longer.
 pub async fn warm_up(session: &Session, store: &EventStore) {
-    let read = match crew::on(session, store) {
-        Ok(crew) => read_all(&crew).await,
+    let read = match session.place.liveness_lock() {
+        Ok(life) => read_all(store, life.into()).await,
         Err(failure) => Err(failure),
     };
     if let Err(failure) = read {

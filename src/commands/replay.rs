@@ -16,7 +16,6 @@ use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use super::diff;
-
 use crate::cli::sealing::KeyPlace;
 use crate::cli::typed::At;
 use crate::context::{ListPrinter, Session};

@@ -16,7 +16,7 @@ use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::terminal::{Output, Results, say};
 use crate::ui::text::{duration, one_line, visible};
-use crate::views::at::seen_at;
+use crate::views::at::viewed_at;
 use crate::views::facts;
 use crate::views::names::{Choice, find_plan, plan_to_show};
 use crate::views::queries::{load_view, no_task, tags_of};
@@ -67,7 +67,7 @@ async fn show_part(
     part: &str,
     at: Option<&At>,
 ) -> Result<Code, Failure> {
-    let (point, as_of, seen) = seen_at(session, store, plan, at).await?;
+    let (point, as_of, seen) = viewed_at(session, store, plan, at).await?;
     let (at, now, view) = (point.at, as_of.now, &seen.view);
     let shown = as_of.plan(plan).await?;
     let question = shown.questions.iter().find(|question| question.id == part);
@@ -128,7 +128,7 @@ async fn show_prompt(
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
-    let (point, as_of, seen) = seen_at(session, store, plan, at).await?;
+    let (point, as_of, seen) = viewed_at(session, store, plan, at).await?;
     let (shown, states) = (as_of.plan(plan).await?, as_of.states(plan).await?);
     let waiting = if session.output == Output::Text { as_of.waits(session, plan).await? } else { Vec::new() };
     session.print(&shown, |to| {
@@ -143,7 +143,7 @@ async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option
 /// The plan as a Markdown file.
 async fn export(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {
     session.place.check_key(plan, &tags_of(store, plan).await?)?;
-    let (_, _, seen) = seen_at(session, store, plan, at).await?;
+    let (_, _, seen) = viewed_at(session, store, plan, at).await?;
     let (view, state) = (&seen.view, seen.view.state());
     let tasks = state.tasks.iter().map(|task| {
         let read = if task.is_paused { task.plan.mark } else { Mark::Open };

@@ -21,7 +21,7 @@ use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 use serde_json::json;
 
-use crate::context::{Session, crew, roster};
+use crate::context::{Session, roster};
 use crate::hook;
 use crate::run::progress::Progress;
 use crate::run::runtime::{Next, RunArgs, Runtime};
@@ -84,8 +84,7 @@ pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let (scope, interrupted) = (Scope::All, InterruptedTask::Report);
     let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, &work.run_args, signals).await?;
     // Answers the hooks of agent programs.
-    let crew = crew::on(session, &store)?;
-    let hooks = hook::Resident::start(&crew, &session.place, Worktree::around(&session.folder));
+    let hooks = hook::Resident::start(&runtime.crew, &session.place, Worktree::around(&session.folder));
     views.iter().for_each(|(plan, view)| progress.add(plan, view));
     progress.go_on();
     let mut worker_loop = WorkerLoop {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use crewlog_executors::crew::{self, reacting};
+use crewlog_executors::crew::{self, Crew, reacting};
 use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
@@ -75,6 +75,8 @@ impl RunArgs {
 pub struct Runtime {
     worker: JoinHandle<Result<(), Error>>,
     host: JoinHandle<Result<(), Error>>,
+    /// The crew of the working directory, whose timers run here.
+    pub crew: Arc<Crew>,
     /// The position up to which the planner has handled reports.
     pub taken_in: watch::Receiver<Position>,
     /// The processes over all plans, and the timers of agents, if this process has their leader locks.
@@ -140,16 +142,16 @@ impl Runtime {
         let summaries = summarizer(session)?
             .map(|summarizer| tokio::spawn(summaries::host(store.clone(), scope.clone(), summarizer)));
         let (stop_reacting, is_stopped) = watch::channel(false);
-        let folder = session.place.workers_folder();
+        let (crew, folder) = (context::crew::on(session, store)?, session.place.workers_folder());
         let reacting = [
             tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder.clone(), is_stopped.clone())),
-            tokio::spawn(crew::host(context::crew::on(session, store)?, folder, is_stopped)),
+            tokio::spawn(crew::host(crew.clone(), folder, is_stopped)),
         ];
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(scope, is_stopped));
         let deadline = run_args.timeout.map(|timeout| Instant::now() + timeout);
-        Ok(Self { worker, host, taken_in, reacting, summaries, stop, stop_reacting, deadline, signals })
+        Ok(Self { worker, host, crew, taken_in, reacting, summaries, stop, stop_reacting, deadline, signals })
     }
 
     /// Waits for the next event, or for a reason to check the plans again or to stop. Ends the worker with its tasks, and the

@@ -9,15 +9,16 @@ use crate::views::queries::beyond;
 use crewlog_executors::crew::Crew;
 use crewlog_executors::crew::warm::{Fold, Folded, Handled, Warm, WarmPlans};
 use crewlog_executors::history::History;
+use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Error, Event, EventStore, Handler, Last, Position, Query, Range, Snapshot, Snapshots, Timestamp};
-use crewlog_planner::crew::Projection;
 use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::crew::statistics::Statistics;
+use crewlog_planner::crew::{NO_PROJECT, Projection};
 use crewlog_planner::event::plan_tag;
 use crewlog_planner::lifecycle::States;
 use crewlog_planner::listing::PlanList;
@@ -42,7 +43,7 @@ pub struct Views {
 #[derive(Default)]
 pub(super) struct Kept {
     pub(super) tracks: WarmPlans<Track>,
-    pub(super) seen: WarmPlans<ViewedPlan>,
+    pub(super) viewed: WarmPlans<ViewedPlan>,
     pub(super) list: Warm<Folded<PlanList>>,
     pub(super) conflicts: Warm<Folded<Conflicts>>,
     pub(super) every_conflict: Warm<EveryConflict>,
@@ -76,11 +77,12 @@ pub async fn views(session: &Session) -> Result<Views, Failure> {
 }
 
 /// Reads the views of every project once, which stores their snapshots.
-pub async fn read_all(crew: &Arc<Crew>) -> Result<(), Failure> {
-    let all = Views::new(crew.clone(), false).as_of(None).await?;
+pub async fn read_all(store: &EventStore, life: Arc<LivenessLock>) -> Result<(), Failure> {
+    let views_of = |project: &str| Views::new(Arc::new(Crew::new(store, project, life.clone())), false);
+    let all = views_of(NO_PROJECT).as_of(None).await?;
     all.summaries().await?;
     for ProjectFigures { project, .. } in all.statistics(None).await? {
-        let as_of = Views::new(Arc::new(crew.of_project(&project)), false).as_of(None).await?;
+        let as_of = views_of(&project).as_of(None).await?;
         as_of.needs(|_| String::new()).await?;
         as_of.leases(|_| false).await?;
     }
@@ -163,7 +165,7 @@ impl AsOf {
     }
 
     /// A plan without its history. Without events if the plan did not exist yet.
-    pub async fn seen(&self, plan: &str) -> Result<Arc<ViewedPlan>, Error> {
+    pub async fn viewed(&self, plan: &str) -> Result<Arc<ViewedPlan>, Error> {
         let history = History::of(self.store(), plan).await?;
         let records = |range| history.records(self.store(), &Query::all(), range);
         let base = async {
@@ -184,7 +186,7 @@ impl AsOf {
             }
             Ok(seen.map(|seen| (seen, self.at)))
         };
-        self.kept.seen.of(plan).at(self.at, self.is_past, base, records).await
+        self.kept.viewed.of(plan).at(self.at, self.is_past, base, records).await
     }
 
     pub(super) async fn folded<P: Projection + Clone + Sync + 'static>(
@@ -250,7 +252,7 @@ impl AsOf {
 
     /// Those of these plans that can be read.
     pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
-        let read = plans.into_iter().map(async |plan| (self.seen(&plan).await, plan));
+        let read = plans.into_iter().map(async |plan| (self.viewed(&plan).await, plan));
         let mut read = stream::iter(read).buffer_unordered(TOGETHER_MAX);
         let mut readable = BTreeMap::new();
         while let Some((seen, plan)) = read.next().await {

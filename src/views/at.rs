@@ -51,7 +51,7 @@ impl std::fmt::Display for Point {
 }
 
 /// A plan as of a point of its history, or now.
-pub async fn seen_at(
+pub async fn viewed_at(
     session: &Session,
     store: &EventStore,
     plan: &str,
@@ -59,7 +59,7 @@ pub async fn seen_at(
 ) -> Result<(Point, AsOf, Arc<ViewedPlan>), Failure> {
     let asked = position_of(session, store, plan, at, store.head().await?).await?;
     let as_of = views(session).await?.as_of(at.map(|_| asked)).await?;
-    let seen = as_of.seen(plan).await?;
+    let seen = as_of.viewed(plan).await?;
     if seen.view.created_at.is_none() {
         let message = format!("{plan} did not exist yet at position {asked}");
         return Err(Failure::new(Code::Nothing, message).hint(session.command_on("events", plan)));

@@ -82,7 +82,7 @@ impl AsOf {
     pub async fn needs_of(&self, plan: &str, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
         let (family, open) = (self.family(plan).await?, self.open_plans().await?);
         // A run of the parent plan includes this one.
-        let root = self.seen(plan).await?;
+        let root = self.viewed(plan).await?;
         let parent = nesting::parent_task(plan, root.view.state()).map(|parent| parent.plan.clone());
         let plans = family.iter().cloned().chain(parent.filter(|parent| open.contains(parent))).collect();
         let mut needs = self.needs_among(self.readable(plans).await?, command).await?;

@@ -67,7 +67,7 @@ impl AsOf {
         if let Some(summary) = plan.summary.clone().filter(|_| !plan.has_changed) {
             return Ok(Some((summary, 0)));
         }
-        let seen = unless_unreadable(&plan.id, self.seen(&plan.id).await)?;
+        let seen = unless_unreadable(&plan.id, self.viewed(&plan.id).await)?;
         Ok(seen.and_then(|seen| Some((PlanSummary::of(&plan.id, &seen.view)?, EVENTS_OF_PLAN))))
     }
 
@@ -76,7 +76,7 @@ impl AsOf {
     /// # Errors
     /// A plan that did not exist yet.
     pub async fn plan(&self, plan: &str) -> Result<PlanShown, Failure> {
-        let seen = self.seen(plan).await?;
+        let seen = self.viewed(plan).await?;
         if seen.view.created_at.is_none() {
             return Err(Failure::new(Code::Nothing, format!("{plan} did not exist yet at this position")));
         }

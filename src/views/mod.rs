@@ -1,10 +1,9 @@
 //! The views: the state of the log as of a position. The command line, MCP, HTTP, the page and the terminal view all
 //! show these, and fold nothing themselves.
 //!
-//! A view is made of folds of events, kept in memory at some positions
-//! ([`warm`](crewlog_executors::crew::warm)), so it is cheap at the head and at any position. Each has a JSON form,
-//! documented by its type. A view includes only appends that are complete at its
-//! position.
+//! A view is made of folds of events, kept in memory at some positions ([`warm`](crewlog_executors::crew::warm)), so it
+//! is cheap at the head and at any position. Each has a JSON form, documented by its type. A view includes only appends
+//! that are complete at its position.
 
 mod as_of;
 pub mod at;

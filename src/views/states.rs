@@ -26,7 +26,7 @@ impl AsOf {
         let holders = self.holders().await?;
         // Each sub-plan comes before its parent plan.
         for plan in self.family(plan).await?.into_iter().rev() {
-            let seen = self.seen(&plan).await?;
+            let seen = self.viewed(&plan).await?;
             let known = |plan: &str| self.known_states().get(plan).map(|states| states.plan.state);
             let states = self.observing(holders.as_ref(), &known, |it| States::of(&plan, &seen.view, it));
             self.known_states().insert(plan, states);
@@ -38,7 +38,7 @@ impl AsOf {
     pub(super) async fn family(&self, plan: &str) -> Result<Vec<String>, Error> {
         let (mut family, mut n_known) = (vec![plan.to_owned()], 0);
         while let Some(plan) = family.get(n_known).cloned() {
-            let seen = self.seen(&plan).await?;
+            let seen = self.viewed(&plan).await?;
             family.extend(seen.view.state().dispatched().filter_map(|task| task.sub_plan_id(&plan)));
             n_known += 1;
         }

@@ -16,7 +16,7 @@ impl AsOf {
             self.needs_of(plan, |words| session.command(words)).await?.iter().map(NeedView::lines).collect();
         for plan in self.family(plan).await? {
             // A running task that reserves the whole budget would reserve a higher one too.
-            lines.extend(self.seen(&plan).await?.view.state().held_by_budget().map(|held| {
+            lines.extend(self.viewed(&plan).await?.view.state().held_by_budget().map(|held| {
                 let set = || format!("\n  {} {}=...", session.command_on("plan set", &plan), held.measure.key());
                 let how = if held.reserved < held.limit { set() } else { String::new() };
                 format!("no more tasks start: {}{how}", held.words())

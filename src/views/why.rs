@@ -41,7 +41,7 @@ impl AsOf {
         }
         let (typed, part) = what.split_once('/').map_or((what, None), |(plan, part)| (plan, Some(part)));
         let Ok(plan) = plan_named(self.store(), typed, Choice::Viewed).await? else { return Ok(None) };
-        let (seen, states) = (self.seen(&plan).await?, self.states(&plan).await?);
+        let (seen, states) = (self.viewed(&plan).await?, self.states(&plan).await?);
         let (view, state, why) = (&seen.view, seen.view.state(), sentence(&seen.view, &states, self.now));
         let Some(part) = part else {
             let status = states.plan.state;
@@ -78,7 +78,7 @@ impl AsOf {
 
     /// The reason why nothing of a plan is running, or the running tasks.
     pub async fn why_plan(&self, plan: &str) -> Result<WhyView, Error> {
-        let (seen, states) = (self.seen(plan).await?, self.states(plan).await?);
+        let (seen, states) = (self.viewed(plan).await?, self.states(plan).await?);
         Ok(WhyView { at: self.at, why: sentence(&seen.view, &states, self.now) })
     }
 }

@@ -1,5 +1,7 @@
 //! The timers of agents: every long-running process fires them, and a command that only looks appends nothing.
 
+use std::process::Stdio;
+
 use super::inbox::{crew, joined, lease};
 use super::scene::{Running, Scene};
 
@@ -43,7 +45,8 @@ async fn every_long_running_process_ends_what_a_dead_agent_held() {
                 let (running, terminal) = Running::start_full_screen(&mut command, (80, 24));
                 (running, Some(terminal))
             }
-            _lines => (Running::start(&mut command), None),
+            // An MCP server ends at the end of its input.
+            _lines => (Running::start(command.stdin(Stdio::piped())), None),
         };
         followed.stdout.until("AgentLost");
         let ended = ["LeasesAbandoned", "AgentLost"].map(|kind| scene.events_of_type(kind).len());

@@ -31,8 +31,7 @@ impl Holders {
             if is_gone(&locks, agents, name, now) {
                 gone.insert(name.to_owned());
             } else {
-                let Agent { profile, .. } = agent;
-                let names = profile.capabilities.iter().chain([&profile.program]).cloned();
+                let names = agent.profile.capabilities.iter().chain([&agent.profile.program]).cloned();
                 present.extend(names.chain([name.to_owned()]));
             }
         }
@@ -80,7 +79,7 @@ impl Crew {
 pub(super) fn is_gone(locks: &Locks, agents: &Agents, name: &str, now: Timestamp) -> bool {
     agents.get(name).is_none_or(|agent| {
         let is_over = matches!(agent.liveness, Liveness::Lost | Liveness::Left);
-        is_over || is_dead(locks, agent) || (agent.is_gone(now) && !is_proven(locks, agents, name))
+        is_dead(locks, agent) || (agent.is_gone(now) && (is_over || !is_proven(locks, agents, name)))
     })
 }
 
@@ -94,10 +93,11 @@ pub(super) fn is_dead(locks: &Locks, agent: &Agent) -> bool {
 pub(super) fn is_proven(locks: &Locks, agents: &Agents, name: &str) -> bool {
     let is_session = |name: &str| !name.contains('/');
     let Some(agent) = agents.get(name).filter(|_| is_session(name)) else { return false };
-    let process = |agent: &Agent| agent.profile.process.as_ref().map(|process| process.worker.clone());
+    let worker = agent.profile.process.as_ref().map(|process| &process.worker);
     let program = &agent.profile.program_process;
-    let is_same = |other: &Agent| {
-        process(other) == process(agent) || (program.is_some() && other.profile.program_process == *program)
+    let is_same = |Agent { profile, .. }: &Agent| {
+        profile.process.as_ref().map(|process| &process.worker) == worker
+            || (program.is_some() && profile.program_process == *program)
     };
     let is_newer = |(other, found): (&str, &Agent)| {
         is_session(other) && found.epoch > agent.epoch && found.liveness != Liveness::Left && is_same(found)

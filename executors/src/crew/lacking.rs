@@ -8,8 +8,7 @@ use crewlog_planner::plan::TaskPlan;
 use crate::agent::{Agent, Program};
 use crate::roster::Roster;
 
-/// Names in its open tasks that nobody configured, and programs of
-/// named executors that are not on the `PATH`.
+/// Names in its open tasks that nobody configured, and programs of named executors that are not on the `PATH`.
 #[must_use]
 pub fn lacking(roster: &Roster, tasks: &[TaskPlan], folder: &Path) -> Vec<String> {
     let open = tasks.iter().filter(|task| !task.mark.is_end() && task.command.is_none());

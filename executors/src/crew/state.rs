@@ -98,12 +98,6 @@ impl Crew {
         }
     }
 
-    /// The crew of another project on the same log.
-    #[must_use]
-    pub fn of_project(&self, project: &str) -> Self {
-        Self::new(&self.store, project, self.life.clone()).with_roster(self.roster.clone())
-    }
-
     /// Adds the executors that workers on this machine would run tasks with.
     #[must_use]
     pub fn with_roster(self, roster: Option<Roster>) -> Self {

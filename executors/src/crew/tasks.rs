@@ -6,7 +6,7 @@ use std::time::Duration;
 use crewlog_mq::{
     Append, Cause, Error, Event, EventStore, ExecuteError, Expected, Handler, NewEvent, Query, Range, Runner, Write,
 };
-use crewlog_planner::claim::{self, Ending, Holder, TaskCommand, TaskError, TaskLease, TaskProgress};
+use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
 use crewlog_planner::crew::target::{Target, TargetError};
@@ -211,12 +211,8 @@ impl Crew {
             claim.catch_up().await?;
             let now = self.store.now();
             let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor: caller.executor(), now };
-            let decided = match self.life.proven_holder(claim.handler(), now) {
-                Some(Holder { executor, epoch, .. }) => {
-                    Err(TaskError::Held { executor: executor.clone(), epoch: *epoch })
-                }
-                None => claim.handler().clone().process(command.clone()),
-            };
+            let may_decide = self.life.check_expired(claim.handler(), now);
+            let decided = may_decide.and_then(|()| claim.handler().clone().process(command.clone()));
             let is_of_agent = claim.handler().holder.as_ref().is_some_and(claim::Holder::is_agent);
             let (events, is_own) = match decided {
                 Ok(events) => (events, false),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_planner::claim::TaskCommand;
-use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness, STUCK_AFTER};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, Agents, Liveness};
 use crewlog_planner::crew::leases::LeaseCommand;
 use tokio::sync::watch;
 use tokio::time::{MissedTickBehavior, interval};
@@ -60,9 +60,8 @@ impl Crew {
         let now = self.store.now();
         self.bury().await?;
         let agents = self.agents().await?;
-        let silent = agents.iter().filter(|(_, agent)| now.since(agent.seen) >= STUCK_AFTER).map(|(name, _)| name);
-        let silent = silent.filter(|name| is_proven(self.life.locks(), &agents, name));
-        let proven: BTreeSet<_> = silent.map(str::to_owned).collect();
+        let is_proven = |name: &&str| is_proven(self.life.locks(), &agents, name);
+        let proven: BTreeSet<_> = agents.silent(now).filter(is_proven).map(str::to_owned).collect();
         let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
         drop(agents);
         if due.is_some_and(|due| due <= now) {

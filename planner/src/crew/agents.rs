@@ -337,6 +337,11 @@ impl Agents {
         }
     }
 
+    /// Those whose silence is due, if they are proven to live.
+    pub fn silent(&self, now: Timestamp) -> impl Iterator<Item = &str> {
+        self.iter().filter(move |(_, agent)| agent.due(true).is_some_and(|due| due <= now)).map(|(name, _)| name)
+    }
+
     /// When a silence is next to be recorded, if the agents stay silent and those in `proven` live.
     #[must_use]
     pub fn next_due(&self, proven: &BTreeSet<String>) -> Option<Timestamp> {

@@ -29,9 +29,9 @@ pub use edges::{Added, EDGES_MAX, Named};
 pub(crate) use names::is_number;
 pub use ticks::{Written, expressible, write_states};
 pub use tree::{CodeUse, Diagnostic, MarkAt, ParsedPlan, Part, TEXT_BYTES_MAX, WARNINGS_MAX};
+pub use words::VERBS;
 
 pub use crate::format::{Format, ReadOptions};
-pub use words::VERBS;
 
 use std::borrow::Cow;
 

@@ -74,8 +74,9 @@ impl Server {
     async fn summary(&self, you: &str) -> Reply {
         let crew = &self.crew;
         let n_agents = crew.agents().await?.iter().filter(|(_, agent)| agent.liveness != Liveness::Left).count();
-        let leases = crew.leases().await?;
-        let (n_leases, position) = (leases.iter().count(), leases.position());
+        let (leases, now) = (crew.leases().await?, crew.store().now());
+        let n_leases = leases.iter().filter(|(_, lease)| now <= lease.until).count();
+        let position = leases.position();
         drop(leases);
         let tasks = crew.tasks(None).await?;
         let in_state = |state| tasks.iter().filter(|task| task.state == state).count();
