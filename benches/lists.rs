@@ -28,6 +28,9 @@ fn main() -> Result<(), Failure> {
     let server = place.filter(|place| crewlog_mq::is_postgres_url(place));
     let folder = place.filter(|_| server.is_none()).map_or_else(std::env::temp_dir, Into::into);
     let folder = tempfile::tempdir_in(folder)?;
+    // The commands are for the project of their folder.
+    std::fs::write(folder.path().join("crewlog.toml"), "project = \"shop\"")?;
+    std::env::set_current_dir(folder.path())?;
     let file = folder.path().join("log.db");
     let log = server.map_or_else(|| file.to_str().ok_or("the path is not UTF-8"), |url| Ok(url))?;
     let n_plans = n_events.div_ceil(N_EVENTS_OF_PLAN);

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crewlog_mq::Error;
+
 /// The first wait.
 const FIRST: Duration = Duration::from_millis(50);
 /// The longest wait.
@@ -26,8 +28,18 @@ impl Backoff {
         pause
     }
 
-    /// Waits that long.
-    pub(crate) async fn wait(&mut self) {
+    /// Waits that long after a fault.
+    pub(crate) async fn wait(&mut self, fault: &Error) {
+        warn_unless_outage(fault, "an error of the log; trying again");
         tokio::time::sleep(self.pause()).await;
+    }
+}
+
+/// Warns of a fault of the log. An outage is logged once, by the log.
+pub(crate) fn warn_unless_outage(fault: &Error, text: &str) {
+    if fault.is_outage() {
+        tracing::debug!(%fault, "{text}");
+    } else {
+        tracing::warn!(%fault, "{text}");
     }
 }

@@ -15,7 +15,7 @@ use crewlog_planner::state::Phase;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, warn_unless_outage};
 use crate::claiming::claim_of;
 use crate::plans::{plan_of, planner_of, read_plan, retrying, wait_to_retry};
 use crate::projecting::list_plans;
@@ -166,7 +166,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                     match event {
                         Ok(recorded) => events.push(recorded),
                         Err(error) if error.is_final() => return Err(error),
-                        Err(error) => tracing::warn!(%error, "log error; retrying"),
+                        Err(error) => warn_unless_outage(&error, "an event cannot be read yet"),
                     }
                 }
                 let last = last_report(&events);

@@ -100,8 +100,7 @@ pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool 
         tracing::warn!(%error, "permanent error; this plan is skipped until restart");
         return false;
     }
-    tracing::warn!(%error, "log error; retrying");
-    backoff.wait().await;
+    backoff.wait(error).await;
     true
 }
 

@@ -20,7 +20,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, warn_unless_outage};
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::links::Links;
@@ -136,7 +136,7 @@ impl Worker {
                         match event {
                             Ok(recorded) => crew.take(&recorded).await,
                             Err(error) if error.is_final() => fault = Some(error),
-                            Err(error) => tracing::warn!(%error, "log error; retrying"),
+                            Err(error) => warn_unless_outage(&error, "an event cannot be read yet"),
                         }
                     }
                     if fault.is_some() {
@@ -323,7 +323,8 @@ impl Worker {
                         stop.send_replace(Some(Stop::Lost));
                         return std::future::pending().await;
                     }
-                    Err(error) => tracing::warn!(%error, task = dispatch.target(), "a lease was not renewed"),
+                    Err(ExecuteError::Store(error)) => warn_unless_outage(&error, "a lease was not renewed"),
+                    Err(ExecuteError::Contended { .. }) => {}
                 }
             }
         };
@@ -492,8 +493,8 @@ impl WorkerLoop {
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
             let command = TaskCommand::FireTimer { epoch, now, is_dead };
             let cause = dispatch.cause.clone().keeping(command.recorded());
-            if let Err(error) = claim.execute(command, &cause).await {
-                tracing::warn!(%error, task = dispatch.target(), "the end of a lease could not be appended");
+            if let Err(ExecuteError::Store(error)) = claim.execute(command, &cause).await {
+                warn_unless_outage(&error, "the end of a lease could not be appended");
             }
         }
     }
@@ -521,10 +522,8 @@ async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cau
                 tracing::warn!(%error, "permanent log error: a report was not appended");
                 return false;
             }
-            Err(error @ (ExecuteError::Contended { .. } | ExecuteError::Store(_))) => {
-                tracing::warn!(%error, "log error: retrying a report");
-                backoff.wait().await;
-            }
+            Err(ExecuteError::Contended { .. }) => tokio::time::sleep(backoff.pause()).await,
+            Err(ExecuteError::Store(error)) => backoff.wait(&error).await,
         }
     }
 }

@@ -225,6 +225,11 @@ impl Append {
         &self.writes
     }
 
+    /// The writes, to change them.
+    pub fn writes_mut(&mut self) -> &mut [Write] {
+        &mut self.writes
+    }
+
     /// Replaces each event by the result of `change`, which gets the stream and the aggregate.
     ///
     /// # Errors

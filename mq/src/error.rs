@@ -327,6 +327,22 @@ impl Error {
         matches!(self, Self::Closed | Self::Replaced { .. } | Self::WentBack { .. })
     }
 
+    /// True for a fault of the database or of the way to it that can pass.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        matches!(
+            self,
+            Self::Locked { .. }
+                | Self::DiskFull { .. }
+                | Self::Unreachable { .. }
+                | Self::AccessRefused { .. }
+                | Self::NoDatabase { .. }
+                | Self::TookTooLong { .. }
+                | Self::NotAcknowledged { .. }
+                | Self::Storage { .. }
+        )
+    }
+
     /// Wraps an error of a backend, with the operation that failed.
     pub fn storage(doing: &'static str, source: impl std::error::Error + Send + Sync + 'static) -> Self {
         Self::Storage { doing, source: Arc::new(source) }

@@ -231,6 +231,3 @@ fn refusal(write: &Write, actual: i64) -> Option<Error> {
         actual,
     })
 }
-
-#[cfg(all(test, feature = "conformance"))]
-mod tests;

@@ -188,8 +188,6 @@ mod backend;
 mod cell;
 mod check;
 mod clock;
-#[cfg(feature = "conformance")]
-pub mod conformance;
 mod error;
 mod event;
 mod executed;
@@ -284,6 +282,6 @@ pub use veil::Veil;
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
-#[cfg(all(doctest, feature = "conformance", feature = "sqlite"))]
+#[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../../docs/embedding.md")]
 struct Embedding;

@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::error::{Error, Result};
 use crate::query::{Query, Range};
 use crate::recorded::Page;
+use crate::tail::Deed;
 
 /// The pages of a range, one after another.
 pub(crate) struct Pages {
@@ -53,6 +54,7 @@ impl Pages {
                 Next::Reading(range, reading) => (range, reading.await),
                 Next::End => return Ok(None),
             };
+            self.backend.tail().tried(Deed::Read, &read);
             match read.and_then(|page| self.backend.tail().check(Some(self.generation)).map(|()| page)) {
                 Ok(page) => {
                     self.has_begun = true;

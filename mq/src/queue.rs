@@ -74,10 +74,7 @@ pub(crate) fn answer(
 ) -> Option<Error> {
     let (outcomes, fault) = match outcomes {
         Ok(outcomes) => (outcomes, None),
-        Err(error) => {
-            tracing::warn!(%error, appends = replies.len(), "a commit failed");
-            (vec![Err(error.clone()); replies.len()], Some(error))
-        }
+        Err(error) => (vec![Err(error.clone()); replies.len()], Some(error)),
     };
     for (reply, outcome) in replies.into_iter().zip(outcomes) {
         // A caller that went away does not undo its append.

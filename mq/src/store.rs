@@ -21,6 +21,7 @@ use crate::query::{Query, Range};
 use crate::recorded::{Metadata, Page, Recorded};
 use crate::report::{Checked, Imported, Stats};
 use crate::sharing::{SharedFields, Sharing};
+use crate::tail::Deed;
 use crate::veil::Veil;
 
 impl std::fmt::Debug for EventStore {
@@ -175,7 +176,9 @@ impl EventStore {
         }
         append.check()?;
         let generation = append.generation.or(self.generation);
-        Ok((self.backend.append(Append { generation, ..append }).await?, is_rewritten))
+        let appended = self.backend.append(Append { generation, ..append }).await;
+        self.backend.tail().tried(Deed::Append, &appended);
+        Ok((appended?, is_rewritten))
     }
 
     /// All matching events after a position, in log order; from the beginning if `None`.
@@ -225,7 +228,9 @@ impl EventStore {
     pub async fn read(&self, query: &Query, range: Range, limit: usize) -> Result<Page> {
         limits::check("page_events_max", "the events of the page", limit, PAGE_EVENTS_MAX)?;
         query.check()?;
-        self.still(self.backend.read(query, range, limit).await?)
+        let page = self.backend.read(query, range, limit).await;
+        self.backend.tail().tried(Deed::Read, &page);
+        self.still(page?)
     }
 
     /// The position of the last event; 0 in an empty log.

@@ -160,14 +160,8 @@ fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = R
                     }
                 }
                 Err(error) => {
-                    let is_last = match error {
-                        Error::Closed => true,
-                        Error::WentBack { .. } => cursor.store.generation.is_some(),
-                        ref error => {
-                            tracing::warn!(%error, "reading for a stream failed and is tried again");
-                            false
-                        }
-                    };
+                    let is_pinned = cursor.store.generation.is_some();
+                    let is_last = matches!(error, Error::Closed) || is_pinned && matches!(error, Error::WentBack { .. });
                     yield Err(error);
                     if is_last {
                         return;

@@ -2,10 +2,10 @@
 //! closed. All live subscribers of the process share it. The backend feeds it; it never queries the database. On a miss,
 //! readers fall back to reading a page.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
@@ -89,6 +89,22 @@ pub struct Tail {
     n_followers: AtomicUsize,
     /// Wakes the poll for the commits of others.
     look: Notify,
+    outage: Mutex<Outage>,
+}
+
+/// Something that a process does with a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Deed {
+    Poll,
+    Read,
+    Append,
+}
+
+/// What failed the last time that it was tried, and since when something fails.
+#[derive(Debug, Default)]
+struct Outage {
+    failing: BTreeSet<Deed>,
+    began: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -187,6 +203,24 @@ impl Tail {
             news.head = news.head.max(head);
             grew
         });
+    }
+
+    /// Records whether the log could be used. The beginning of an outage and its end are logged, and nothing between.
+    pub(crate) fn tried<T>(&self, deed: Deed, outcome: &Result<T, Error>) {
+        let fault = outcome.as_ref().err().filter(|error| error.is_outage());
+        let Outage { failing, began } = &mut *self.outage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = fault {
+            failing.insert(deed);
+            if began.is_none() {
+                *began = Some(Instant::now());
+                tracing::warn!(%error, "the log cannot be used; trying again until it can");
+            }
+        } else if failing.remove(&deed)
+            && failing.is_empty()
+            && let Some(began) = began.take()
+        {
+            tracing::warn!("the log can be used again, after {} s", began.elapsed().as_secs());
+        }
     }
 
     /// Reports a failed poll for new events; it will be retried.

@@ -1,6 +1,6 @@
 //! The conformance suite on every backend: one test for each block.
 
-use crewlog_mq::conformance::{BLOCKS, check_block};
+use crewlog_stage::conformance::{BLOCKS, check_block};
 
 use super::in_time;
 use crewlog_stage::backends::rigs;

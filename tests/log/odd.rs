@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crewlog_mq::conformance::{Hands, Rig};
 use crewlog_mq::{
     Append, CellChange, Clock, Error, EventStore, Expected, Metadata, NAME_BYTES_MAX, NewEvent, Options, Position,
     Query, Timestamp,
 };
+use crewlog_stage::conformance::{Hands, Rig};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::Value;

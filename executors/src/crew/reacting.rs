@@ -202,7 +202,7 @@ impl<R: Reactor> Reacting<R> {
                 Ok(Some(head)) => break head,
                 Ok(None) => return false,
                 Err(error) if error.is_final() => return false,
-                Err(error) => back_off::<R>(&error, &mut backoff).await,
+                Err(error) => backoff.wait(&error).await,
             }
         };
         self.catch_up_with_retry(Some(head)).await
@@ -222,7 +222,7 @@ impl<R: Reactor> Reacting<R> {
             if error.is_final() {
                 return false;
             }
-            back_off::<R>(&error, &mut backoff).await;
+            backoff.wait(&error).await;
         }
         true
     }
@@ -266,11 +266,6 @@ async fn emitted_up_to<R: Reactor>(store: &EventStore) -> Result<Position, Error
         rest = range.rest(&page);
     }
     Ok(Position(0))
-}
-
-async fn back_off<R: Reactor>(error: &Error, backoff: &mut Backoff) {
-    tracing::warn!(process = R::NAME, %error, "log error; retrying");
-    backoff.wait().await;
 }
 
 /// The output for one cause as one append, with a write for each project.

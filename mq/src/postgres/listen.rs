@@ -14,7 +14,7 @@ use super::server::{Server, is_loss};
 use crate::error::Result;
 use crate::limits::{BACKOFF, POLL_INTERVAL};
 use crate::query::{Query, Range};
-use crate::tail::{Look, Tail};
+use crate::tail::{Deed, Look, Tail};
 
 /// The most events that are read for all followers.
 const EVENTS_MAX: usize = 1000;
@@ -26,6 +26,7 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
         let Some(strong) = log.upgrade() else { return };
         let outcome = look_once(&strong).await;
         drop(strong);
+        tail.tried(Deed::Poll, &outcome);
         match outcome {
             Ok(()) => {
                 backoff = BACKOFF.0;
@@ -33,7 +34,6 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
                 let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
             }
             Err(error) => {
-                tracing::warn!(%error, "looking for new events failed and is tried again");
                 tail.failed(error);
                 tokio::time::sleep(backoff).await;
                 backoff = (backoff * 2).min(BACKOFF.1);
@@ -65,11 +65,8 @@ pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(BACKOFF.1).connect_lazy_with(server.options());
         match listen_once(&pool, &channel, &tail, &mut backoff).await {
-            Ok(()) => tracing::warn!("the connection that listens for new events was lost"),
-            Err(error) => {
-                tracing::warn!(%error, "listening for new events failed and is tried again");
-                tail.failed(server.fault("listening for new events", error));
-            }
+            Ok(()) => tracing::debug!("the connection that listens for new events was lost"),
+            Err(error) => tail.failed(server.fault("listening for new events", error)),
         }
         pool.close().await;
         tokio::time::sleep(backoff).await;

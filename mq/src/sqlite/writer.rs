@@ -27,7 +27,7 @@ use crate::judge::Judge;
 use crate::limits::POLL_INTERVAL;
 use crate::query::{Query, Range};
 use crate::queue::{Request, answer, drain, last_of, recorded};
-use crate::tail::{Look, Tail};
+use crate::tail::{Deed, Look, Tail};
 
 /// The most events of others that are read for all followers; beyond it, each follower reads its own pages.
 const OTHERS_MAX: i64 = 512;
@@ -168,13 +168,14 @@ impl Writer {
         if let Some(bell) = &mut self.bell {
             bell.attend(&self.tail);
         }
-        match self.look() {
+        let looked = self.look();
+        self.tail.tried(Deed::Poll, &looked);
+        match looked {
             Ok(()) => self.failing = None,
             Err(error) => {
                 let state = std::mem::discriminant(&error);
                 let is_broken = !matches!(error, Error::Locked { .. });
                 if self.failing.replace(state) != Some(state) {
-                    tracing::warn!(%error, "looking for the commits of other processes failed");
                     self.tail.failed(error);
                 }
                 if is_broken {

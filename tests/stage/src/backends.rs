@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crewlog_mq::conformance::Rig;
+use crate::conformance::Rig;
 use crewlog_mq::{
     Append, Appended, Backend, Cell as LogCell, Checked, EventStore, Imported, LogIdentity, Memory, Options, Page,
     Position, Query, Range, Records, Result, Sqlite, Stats, Tail, Timestamp,

@@ -1,7 +1,9 @@
-//! Logs for tests: a new one on every backend, servers that can be stopped, and reads that are counted.
+//! Logs for tests: a new one on every backend, servers that can be stopped, reads that are counted, and the suite that
+//! every backend must pass.
 
 pub mod backends;
 pub mod cluster;
+pub mod conformance;
 pub mod counting;
 
 use std::path::Path;

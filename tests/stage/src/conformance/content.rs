@@ -4,7 +4,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::rig::{Rig, everything};
-use crate::{
+use crewlog_mq::{
     Append, CellChange, Expected, Metadata, NAME_BYTES_MAX, NewEvent, PAYLOAD_BYTES_MAX, Query, Range, TAGS_MAX,
 };
 

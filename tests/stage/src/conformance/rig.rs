@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use uuid::Uuid;
 
-use crate::{
+use crewlog_mq::{
     Append, Clock, Error, EventStore, Expected, Imported, LogIdentity, Metadata, NewEvent, Options, PAGE_EVENTS_MAX,
     Position, Query, Range, Recorded, Result, Timestamp,
 };

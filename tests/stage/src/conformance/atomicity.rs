@@ -1,7 +1,7 @@
 //! An append over several aggregates, with a condition and cells, is atomic.
 
 use super::rig::{Rig, check_history, everything, note, notes, noting};
-use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, Position, Query};
+use crewlog_mq::{Append, CellChange, CellExpected, Error, EventStore, Expected, Position, Query};
 
 pub(super) async fn check(rig: &Rig) {
     let store = rig.new_log().await;

@@ -6,7 +6,9 @@ use futures::StreamExt;
 
 use super::generate::{Dice, meant};
 use super::rig::{Rig, check_history, everything, import, in_pages, new_name, notes, noting, timed};
-use crate::{Append, Clock, Error, EventStore, Expected, Memory, Options, Position, Query, Range, Start, Timestamp};
+use crewlog_mq::{
+    Append, Clock, Error, EventStore, Expected, Memory, Options, Position, Query, Range, Start, Timestamp,
+};
 
 pub(super) async fn check(rig: &Rig, seed: u64) {
     let mut dice = Dice::new(seed);

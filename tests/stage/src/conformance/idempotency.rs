@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::generate::Dice;
 use super::rig::{Rig, check_history, everything, new_name, note, noting};
-use crate::{Append, CellChange, CellExpected, Error, EventStore, Expected, NewEvent, Options, Position, Query};
+use crewlog_mq::{Append, CellChange, CellExpected, Error, EventStore, Expected, NewEvent, Options, Position, Query};
 
 const N_ROUNDS: u64 = 12;
 
@@ -23,7 +23,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     for store in [&store, &again] {
         for expected in [Expected::Any, Expected::NoStream, Expected::Sequence(0), Expected::Sequence(77)] {
             let mut append = append.clone();
-            append.writes.iter_mut().for_each(|write| write.expected = expected);
+            append.writes_mut().iter_mut().for_each(|write| write.expected = expected);
             let repeated = store.append(append).await.expect("a repetition is accepted, whatever it expects");
             assert_eq!((&repeated.places, repeated.created_at), (&first.places, first.created_at), "{expected}");
             assert!(repeated.repeated && repeated.cells.is_empty());
@@ -48,13 +48,13 @@ async fn other_events(store: &EventStore) {
     let before = everything(store).await;
     let other = || Append::to("facts", "a", Expected::Any, vec![known(1, 1), known(2, 2)]);
     let mut data = other();
-    data.writes[0].events[1] = known(2, 3);
+    data.writes_mut()[0].events[1] = known(2, 3);
     let mut tags = other();
-    tags.writes[0].events[0] = note(1).with_id(Uuid::from_u128(1)).with_tags(["other"]);
+    tags.writes_mut()[0].events[0] = note(1).with_id(Uuid::from_u128(1)).with_tags(["other"]);
     let mut aggregate = other();
-    aggregate.writes[0].aggregate_id = "c".into();
+    aggregate.writes_mut()[0].aggregate_id = "c".into();
     let mut stream = other();
-    stream.writes[0].stream_id = "other".into();
+    stream.writes_mut()[0].stream_id = "other".into();
     let partly = other().and("facts", "b", Expected::Any, vec![known(4, 4)]);
     for (append, is_reused) in [(data, true), (tags, true), (aggregate, true), (stream, true), (partly, false)] {
         match store.append(append).await {
@@ -87,6 +87,7 @@ async fn lost_replies(store: &EventStore, dice: &mut Dice) {
             assert_eq!(first.expect("it is accepted").places, again.places);
         }
     }
-    let lost = store.read(&Query::stream("lost"), crate::Range::default(), 999).await.expect("it can be read").events;
+    let lost =
+        store.read(&Query::stream("lost"), crewlog_mq::Range::default(), 999).await.expect("it can be read").events;
     assert_eq!(lost.len() as u64, 2 * N_ROUNDS, "each of them landed once");
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rig::{Rig, everything, export, import, new_name, noting, timed};
-use crate::{Append, CellChange, CellExpected, Clock, Error, EventStore, Memory};
+use crewlog_mq::{Append, CellChange, CellExpected, Clock, Error, EventStore, Memory};
 
 const LEASE: Duration = Duration::from_secs(30);
 const STEP: Duration = Duration::from_secs(3600);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::generate::Dice;
 use super::rig::{Hands, Rig, check_history, everything, said, timed};
-use crate::{Append, Cell, EventStore, LogIdentity, Memory, Position, Query, Range, Stats};
+use crewlog_mq::{Append, Cell, EventStore, LogIdentity, Memory, Position, Query, Range, Stats};
 
 const N_STEPS: u64 = 150;
 /// The number of events before the first step: a backend may read a short range differently from a long one.
@@ -24,7 +24,7 @@ pub(super) async fn check(rig: &Rig, seed: u64) {
     let mut dice = Dice::new(seed);
     let mut pair = Pair::new(rig).await;
     let before = (0..N_BEFORE).map(|_| dice.event()).collect();
-    pair.append(Append::to("s", "1", crate::Expected::Any, before), "the first append").await;
+    pair.append(Append::to("s", "1", crewlog_mq::Expected::Any, before), "the first append").await;
     for step in 0..N_STEPS {
         let context = format!("step {step}");
         if dice.one_in(2) {

@@ -10,7 +10,7 @@ use futures::future::{join_all, join4};
 
 use super::generate::{Dice, meant};
 use super::rig::{Rig, check_history, everything, new_name, note, notes};
-use crate::{Append, EventStore, Expected, Options, PAGE_EVENTS_MAX, Position, Query, Range, Recorded, Start};
+use crewlog_mq::{Append, EventStore, Expected, Options, PAGE_EVENTS_MAX, Position, Query, Range, Recorded, Start};
 
 const N_WRITERS: u64 = 6;
 const N_APPENDS: u64 = 15;

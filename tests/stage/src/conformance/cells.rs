@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::rig::Rig;
-use crate::{Append, Cell, CellChange, CellExpected, Clock, Error, EventStore};
+use crewlog_mq::{Append, Cell, CellChange, CellExpected, Clock, Error, EventStore};
 
 const TTL: Duration = Duration::from_secs(10);
 

@@ -1,5 +1,5 @@
-//! The conformance suite for backends. [`check`] runs all of it and panics at the first difference, with the block,
-//! the seed and the backend. It asserts no speed. docs/embedding.md shows how to run it.
+//! The conformance suite for backends: [`check_block`] panics at the first difference, with the block, the seed and the
+//! backend. It asserts no speed. docs/embedding.md shows how to run it.
 
 mod atomicity;
 mod cells;
@@ -41,16 +41,6 @@ pub const BLOCKS: &[(&str, Block)] = &[
     ("races", |rig, _| races::check(rig).boxed()),
     ("prefix", |rig, seed| prefix::check(rig, seed).boxed()),
 ];
-
-/// Runs all blocks against a backend, with one seed. Other seeds give other logs, queries and orders.
-///
-/// # Panics
-/// At the first violation of the contract.
-pub async fn check(rig: &Rig, seed: u64) {
-    for (name, _) in BLOCKS {
-        check_block(rig, name, seed).await;
-    }
-}
 
 /// Runs one block against a backend.
 ///

@@ -6,8 +6,9 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::rig::{Rig, check_history, everything, new_name, note, noting};
-use crate::{
-    Append, Appended, CellChange, CellExpected, Error, EventStore, Expected, Options, Position, Query, Result,
+use crewlog_mq::{
+    Append, Appended, CellChange, CellExpected, Error, EventStore, Expected, Metadata, NewEvent, Options, Position,
+    Query, Result,
 };
 
 const N_RACERS: usize = 12;
@@ -74,10 +75,12 @@ async fn different_things(stores: &[EventStore; 2]) {
 async fn one_aggregate(stores: &[EventStore; 2]) {
     let outcomes = race(stores, |racer| {
         let n_events = if racer == 0 { 50 } else { 1 };
-        let mut events: Vec<_> = (0..n_events).map(note).collect();
-        for event in &mut events {
-            event.event_type = format!("Type{racer}");
-        }
+        let of_type = |n| {
+            let note = note(n);
+            let metadata = Metadata::default();
+            NewEvent::from_json(&format!("Type{racer}"), "1.0", note.data().to_owned(), &metadata).expect("it is valid")
+        };
+        let events: Vec<_> = (0..n_events).map(of_type).collect();
         Append::to("facts", "together", Expected::Any, events)
     })
     .await;
@@ -87,6 +90,7 @@ async fn one_aggregate(stores: &[EventStore; 2]) {
     let places: Vec<_> = sequences.iter().map(|place| place.sequence).collect();
     assert_eq!(places, (1..=n_events).collect::<Vec<_>>(), "all land, in one order by position and by sequence");
     let rest = Position(sequences[0].position.0 - 1);
-    let read = stores[1].read(&Query::stream("facts"), crate::Range::after(rest), 999).await.expect("it can be read");
+    let read =
+        stores[1].read(&Query::stream("facts"), crewlog_mq::Range::after(rest), 999).await.expect("it can be read");
     assert_eq!(read.events.len(), places.len(), "and all are there");
 }

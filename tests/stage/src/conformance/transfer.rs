@@ -2,7 +2,7 @@
 
 use super::generate::Dice;
 use super::rig::{Rig, check_history, export, import, noting, said};
-use crate::{Append, EventStore, Expected, Imported, LogIdentity, Memory, Options, Position, Recorded};
+use crewlog_mq::{Append, EventStore, Expected, Imported, LogIdentity, Memory, Options, Position, Recorded};
 
 const N_APPENDS: u64 = 40;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use crate::{
+use crewlog_mq::{
     Append, Cell, CellChange, CellExpected, Expected, Metadata, NewEvent, Position, Query, Range, Recorded, Timestamp,
 };
 
@@ -127,7 +127,7 @@ impl Dice {
     /// An append with ids that the log knows: repeated unchanged, or with a difference.
     pub(super) fn repetition(&mut self, appends: &[Append]) -> Append {
         let mut append = self.one_of(appends).cloned().unwrap_or_default();
-        for write in &mut append.writes {
+        for write in append.writes_mut() {
             if self.one_in(3) {
                 write.expected = Expected::NoStream;
             }
@@ -136,8 +136,8 @@ impl Dice {
                 1 => drop(write.events.pop()),
                 2 => write.aggregate_id = self.pick(&AGGREGATES).to_owned(),
                 3 => write.events.reverse(),
-                4 => write.events.iter_mut().for_each(|event| "1".clone_into(&mut event.data)),
-                5 => write.events.iter_mut().for_each(|event| "{}".clone_into(&mut event.metadata)),
+                4 => write.events.iter_mut().for_each(|event| *event = with_json(event, "1", event.metadata())),
+                5 => write.events.iter_mut().for_each(|event| *event = with_json(event, event.data(), "{}")),
                 _ => {}
             }
         }
@@ -229,4 +229,8 @@ pub(super) fn meant(query: &Query, range: Range, history: &[Recorded]) -> Vec<Re
         meant.reverse();
     }
     meant
+}
+
+fn with_json(event: &NewEvent, data: &str, metadata: &str) -> NewEvent {
+    event.clone().with_json(data.to_owned(), metadata.to_owned()).expect("it is JSON")
 }

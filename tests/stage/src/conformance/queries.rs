@@ -2,7 +2,7 @@
 
 use super::generate::{Dice, meant};
 use super::rig::{Rig, everything, in_pages};
-use crate::{
+use crewlog_mq::{
     Append, CellChange, CellExpected, Error, EventStore, Expected, PAGE_EVENTS_MAX, Position, Query, Range, Recorded,
 };
 

@@ -8,7 +8,7 @@ use futures::{FutureExt, Stream, StreamExt};
 use tokio::sync::mpsc as channel;
 
 use super::rig::{Rig, export, note, notes, noting};
-use crate::{
+use crewlog_mq::{
     Append, Error, EventStore, ExecuteError, Expected, Position, Query, Range, Recorded, Result, Start, group_handler,
 };
 
@@ -45,7 +45,7 @@ async fn refused(store: &EventStore) {
         ("append", store.append(append).await.err()),
         ("read", store.read(&Query::all(), Range::default(), 1).await.err()),
         ("head", store.head().await.err()),
-        ("whole", store.whole(crate::Position(1)).await.err()),
+        ("whole", store.whole(crewlog_mq::Position(1)).await.err()),
         ("log", store.log().await.err()),
         ("check", store.check().await.err()),
         ("cells", store.cells("space", "", 1).await.err()),
