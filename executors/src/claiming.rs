@@ -1,12 +1,11 @@
 //! How a worker claims a dispatched task in competition with others.
 
-use crewlog_mq::{Cause, EventStore, ExecuteError, Query, Range, Runner, Timestamp};
+use crewlog_mq::{Backoff, Cause, EventStore, ExecuteError, Query, Range, Runner, Timestamp};
 use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
 
-use crate::backoff::Backoff;
 use crate::liveness::LivenessLock;
 use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;

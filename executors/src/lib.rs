@@ -11,7 +11,6 @@ pub mod agent;
 pub mod agents;
 pub mod analysis;
 pub mod attachments;
-mod backoff;
 pub mod caller;
 pub mod checking;
 pub mod claiming;

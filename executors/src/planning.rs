@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp};
+use crewlog_mq::{
+    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp,
+};
 use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Timer, plan_tag};
 use crewlog_planner::listing::ListedPlan;
@@ -15,7 +17,6 @@ use crewlog_planner::state::Phase;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
-use crate::backoff::{Backoff, warn_unless_outage};
 use crate::claiming::claim_of;
 use crate::plans::{plan_of, planner_of, read_plan, retrying, wait_to_retry};
 use crate::projecting::list_plans;
@@ -166,7 +167,7 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                     match event {
                         Ok(recorded) => events.push(recorded),
                         Err(error) if error.is_final() => return Err(error),
-                        Err(error) => warn_unless_outage(&error, "an event cannot be read yet"),
+                        Err(error) => error.warn("an event cannot be read yet"),
                     }
                 }
                 let last = last_report(&events);

@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Recorded, Runner};
+use crewlog_mq::{Backoff, Cause, Error, EventStore, ExecuteError, Recorded, Runner};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Command};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::{Planner, PlannerError};
 use serde_json::Value;
 
-use crate::backoff::Backoff;
 use crate::history::{ForkPoint, History};
 
 /// The planner of a plan on a log. A fork's planner begins with the history it shares with its parent.

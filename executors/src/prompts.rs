@@ -1,6 +1,6 @@
 //! The prompts of agents, rendered from a plan's history up to a dispatch, to run a task or to show its prompt again.
 
-use crewlog_mq::{Error, EventStore, Handler, Position, Query, Range};
+use crewlog_mq::{Backoff, Error, EventStore, Handler, Position, Query, Range};
 use crewlog_planner::claim::PromptDigest;
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
@@ -9,7 +9,6 @@ use crewlog_planner::prompt;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
-use crate::backoff::Backoff;
 use crate::history::History;
 use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;

@@ -21,7 +21,6 @@ use futures::StreamExt;
 use tokio::sync::watch;
 
 use crate::agents::{Agents, PlanningError, record_failure};
-use crate::backoff::warn_unless_outage;
 use crate::caller::account;
 use crate::consent::{Trust, decide, inputs};
 use crate::plans::{execute_retrying, is_permanent, read_plan};
@@ -252,7 +251,7 @@ async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) 
                     }
                 }
                 Some(Err(error)) if is_permanent(&error) => return Err(error),
-                Some(Err(error)) => warn_unless_outage(&error, "a sub-plan cannot be read yet"),
+                Some(Err(error)) => error.warn("a sub-plan cannot be read yet"),
                 None => return Ok(None),
             },
             () = time_is_up => return Ok(None),

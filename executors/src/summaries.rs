@@ -11,7 +11,6 @@ use crewlog_planner::model::{ModelParameters, read_summary, summary_request};
 use crewlog_planner::prompt::{summary_chars_max, to_summarize};
 use futures::StreamExt;
 
-use crate::backoff::warn_unless_outage;
 use crate::model::{AskError, Asker, Model, NoAnswer, RetryPolicy};
 use crate::plans::{execute_retrying, planner_of};
 use crate::subplans::family;
@@ -56,7 +55,7 @@ pub async fn host(store: EventStore, scope: Scope, summarizer: Summarizer) -> Re
                 tracing::warn!(%error, "a summary could not be stored");
             }
         }
-        Err(error) => warn_unless_outage(&error, "a request for a summary cannot be read"),
+        Err(error) => error.warn("a request for a summary cannot be read"),
     };
     requests.for_each_concurrent(AT_ONCE_MAX, summarise).await;
     Ok(())

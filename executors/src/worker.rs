@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
+use crewlog_mq::{Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
 use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::crew::consent;
@@ -20,7 +20,6 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
-use crate::backoff::{Backoff, warn_unless_outage};
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::links::Links;
@@ -136,7 +135,7 @@ impl Worker {
                         match event {
                             Ok(recorded) => crew.take(&recorded).await,
                             Err(error) if error.is_final() => fault = Some(error),
-                            Err(error) => warn_unless_outage(&error, "an event cannot be read yet"),
+                            Err(error) => error.warn("an event cannot be read yet"),
                         }
                     }
                     if fault.is_some() {
@@ -323,7 +322,7 @@ impl Worker {
                         stop.send_replace(Some(Stop::Lost));
                         return std::future::pending().await;
                     }
-                    Err(ExecuteError::Store(error)) => warn_unless_outage(&error, "a lease was not renewed"),
+                    Err(ExecuteError::Store(error)) => error.warn("a lease was not renewed"),
                     Err(ExecuteError::Contended { .. }) => {}
                 }
             }
@@ -494,7 +493,7 @@ impl WorkerLoop {
             let command = TaskCommand::FireTimer { epoch, now, is_dead };
             let cause = dispatch.cause.clone().keeping(command.recorded());
             if let Err(ExecuteError::Store(error)) = claim.execute(command, &cause).await {
-                warn_unless_outage(&error, "the end of a lease could not be appended");
+                error.warn("the end of a lease could not be appended");
             }
         }
     }

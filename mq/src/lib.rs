@@ -185,6 +185,7 @@
 mod address;
 mod append;
 mod backend;
+mod backoff;
 mod cell;
 mod check;
 mod clock;
@@ -237,6 +238,7 @@ pub use address::sqlite_path;
 pub use address::{is_postgres_url, shown_url};
 pub use append::{Append, Appended, NewEvent, NoneMatching, Write};
 pub use backend::{Backend, LogIdentity, Options, Records};
+pub use backoff::Backoff;
 pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
 
+use crate::backoff::Backoff;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::event::{Envelope, Event};
-use crate::limits::BACKOFF;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
@@ -150,11 +150,11 @@ fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = R
         let follower = store.backend().tail().follow();
         let (place, is_live, is_caught_up) = (None, false, false);
         let mut cursor = Cursor { store, query, start, follower, place, is_live, is_caught_up };
-        let mut backoff = BACKOFF.0;
+        let mut backoff = Backoff::new();
         loop {
             match cursor.next().await {
                 Ok(items) => {
-                    backoff = BACKOFF.0;
+                    backoff = Backoff::new();
                     for item in items {
                         yield Ok(item);
                     }
@@ -166,8 +166,7 @@ fn marked(store: EventStore, query: Query, start: Start) -> impl Stream<Item = R
                     if is_last {
                         return;
                     }
-                    cursor.follower.pause(backoff).await;
-                    backoff = (backoff * 2).min(BACKOFF.1);
+                    cursor.follower.pause(backoff.pause()).await;
                 }
             }
         }

@@ -183,6 +183,9 @@ pub struct Condition {
     /// command, a person is asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outcome_of: Vec<TaskId>,
+    /// True if tasks without a command decide it, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_any_work: bool,
     /// The first task with this condition, whose question all of them share; this task when unset.
     pub first: Option<TaskId>,
 }
@@ -190,7 +193,7 @@ pub struct Condition {
 impl Condition {
     /// A condition that a person decides.
     pub fn asked(text: String, negated: bool) -> Self {
-        Self { text, negated, outcome_of: Vec::new(), first: None }
+        Self { text, negated, outcome_of: Vec::new(), by_any_work: false, first: None }
     }
 
     /// The words for the success of steps.

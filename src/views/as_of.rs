@@ -66,7 +66,8 @@ pub struct AsOf {
     pub(super) crew: Arc<Crew>,
     store: EventStore,
     pub(super) kept: Arc<Kept>,
-    /// The states that were computed before: one view may need those of a plan several times.
+    /// What was read and computed before: one view may need a plan several times.
+    plans: Arc<Mutex<BTreeMap<String, Arc<ViewedPlan>>>>,
     states: Arc<Mutex<BTreeMap<String, States>>>,
     pub(super) is_server: bool,
 }
@@ -111,7 +112,8 @@ impl Views {
             None => store.now(),
         };
         let (crew, is_server) = (self.crew.clone(), self.is_server);
-        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, states: Arc::default(), is_server })
+        let (plans, states) = Default::default();
+        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, plans, states, is_server })
     }
 
     /// The log, its cache, and its last position. After the log went back, a server starts a new cache.
@@ -150,7 +152,7 @@ impl AsOf {
     pub async fn earlier(&self, at: Position) -> Result<Self, Error> {
         let at = self.store().whole(at.min(self.at)).await?;
         let now = time_of(self.store(), at).await?;
-        Ok(Self { at, now, is_past: true, states: Arc::default(), ..self.clone() })
+        Ok(Self { at, now, is_past: true, plans: Arc::default(), states: Arc::default(), ..self.clone() })
     }
 
     pub(super) fn known_states(&self) -> MutexGuard<'_, BTreeMap<String, States>> {
@@ -166,6 +168,10 @@ impl AsOf {
 
     /// A plan without its history. Without events if the plan did not exist yet.
     pub async fn viewed(&self, plan: &str) -> Result<Arc<ViewedPlan>, Error> {
+        let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(viewed) = plans().get(plan).cloned() {
+            return Ok(viewed);
+        }
         let history = History::of(self.store(), plan).await?;
         let records = |range| history.records(self.store(), &Query::all(), range);
         let base = async {
@@ -186,7 +192,8 @@ impl AsOf {
             }
             Ok(seen.map(|seen| (seen, self.at)))
         };
-        self.kept.viewed.of(plan).at(self.at, self.is_past, base, records).await
+        let viewed = self.kept.viewed.of(plan).at(self.at, self.is_past, base, records).await?;
+        Ok(plans().entry(plan.to_owned()).or_insert(viewed).clone())
     }
 
     pub(super) async fn folded<P: Projection + Clone + Sync + 'static>(

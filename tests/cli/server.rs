@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::scene::{Running, Scene};
-use crewlog_stage::cluster::Database;
+use super::scene::{Running, Scene, named_pipe};
+use crewlog_stage::cluster::{Cluster, Database, Relay};
 
 /// A scene whose log is on the server.
 pub fn on_server(database: &Database) -> Scene {
@@ -173,5 +174,34 @@ fn an_ambiguous_or_incomplete_url_is_refused_with_the_reason() {
         let mut command = scene.crewlog(&["--store", url, "ls"]);
         command.env_remove("PGUSER").envs(user.map(|user| ("PGUSER", user)));
         Running::start(&mut command).finish().expect(1).says(&["cannot be reached"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
+    for process in ["work", "serve --port 0", "run wait.md --yes"] {
+        let cluster = Cluster::start();
+        let relay = Relay::to(&cluster).await;
+        let scene = Scene::new().with_env("CREWLOG_STORE", relay.url());
+        scene.write("wait.md", "1. Run `read line < go`\n2. Run `true`\n");
+        named_pipe(&scene, "go");
+        scene.run(&["run", "wait.md", "--yes", "--detach"]).expect(0);
+        let mut followed = scene.start(&["events", "--follow", "--type", "TaskStarted"]);
+        let mut running = scene.start(&process.split(' ').collect::<Vec<_>>());
+        if process == "serve --port 0" {
+            running.stdout.until("http");
+        } else {
+            followed.stdout.until("TaskStarted");
+        }
+        for n in 1..=2 {
+            relay.switch(None);
+            running.stderr.until_it(|said| said.matches("the log cannot be used").count() == n);
+            relay.switch(Some(&cluster));
+            running.stderr.until_it(|said| said.matches("the log can be used again").count() == n);
+        }
+        running.signal(Signal::TERM);
+        let ended = running.finish();
+        let said = ended.stderr.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).count();
+        assert_eq!(said, 4, "{process}: {}", ended.stderr);
     }
 }

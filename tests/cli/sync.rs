@@ -563,3 +563,20 @@ fn a_killed_sync_leaves_the_old_file_or_the_new_one() {
     kept.writes(&ticked);
     assert!(!kept.scene.path(".plan.md.crewlog").exists());
 }
+
+#[test]
+fn an_issue_that_waits_for_a_failure_does_not_run_after_a_closed_one() {
+    for (status, state) in [("closed", "skipped"), ("open", "planned")] {
+        let scene = Scene::new();
+        let waits = r#""dependencies":[{"depends_on_id":"a-1","type":"conditional-blocks"}]"#;
+        let issues = format!(
+            r#"{{"id":"a-1","title":"Look","status":"{status}"}}{}{{"id":"a-2","title":"Mend","status":"open",{waits}}}"#,
+            "\n"
+        );
+        scene.write("issues.jsonl", issues);
+        scene.run(&["run", "issues.jsonl", "--format", "beads", "--yes", "--detach"]).expect(0);
+        let plan = scene.run(&["ls", "-o", "json"]).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+        assert_eq!(scene.show(&plan)["tasks"][1]["status"], state, "{status}");
+        assert_eq!(scene.show(&plan)["questions"], serde_json::json!([]), "{status}");
+    }
+}

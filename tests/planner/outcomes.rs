@@ -2,7 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Command, PlannerConfig};
-use crewlog_planner::plan::Mark;
+use crewlog_planner::plan::{Mark, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 use super::transcript::{check, check_changed, check_with};
@@ -443,6 +443,34 @@ fn a_question_marked_in_progress_is_asked_only_after_a_resume() {
         q1 of 1, Task
         ",
     );
+}
+
+#[test]
+fn work_without_a_command_decides_a_condition_that_takes_any_work() {
+    let any_work = |tasks: &mut [TaskPlan]| {
+        tasks[1].condition.as_mut().expect("it has one").by_any_work = true;
+    };
+    let text = "1. Look at the logs\n2. If it fails, run `make fix`\n";
+    let done = "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 done
+        1 Completed:
+        2 Skipped (lets go): the condition \"step 1 succeeds\" holds
+        ended Completed, 2 tasks: 1 completed, 1 skipped
+        ";
+    let failed = "
+        > start
+        planned 1 2
+        dispatched 1#1
+        > 1 fails nobody can read them
+        1 Failed: nobody can read them
+        dispatched 2#1
+        ";
+    for transcript in [done, failed] {
+        check_changed(PlannerConfig::default(), text, any_work, transcript);
+    }
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn condition_of(what: u8, negated: bool, depends_on: &[Dependency]) -> Condition
         [] => ["it rains", "it is late"][usize::from(what / 2)].to_owned(),
         tasks => Condition::outcome_text(&tasks.iter().map(TaskId::to_string).collect::<Vec<_>>()),
     };
-    Condition { text, negated, outcome_of, first: Some(TaskId(1)) }
+    Condition { text, negated, outcome_of, by_any_work: negated, first: Some(TaskId(1)) }
 }
 
 /// Settings that the text cannot express for every task.

@@ -14,14 +14,13 @@ use std::pin::pin;
 use std::time::Duration;
 
 use crewlog_mq::{
-    Append, Cause, Error, EventStore, Expected, Last, NewEvent, Position, Query, Range, Recorded, Snapshots, Start,
-    derived_event_id,
+    Append, Backoff, Cause, Error, EventStore, Expected, Last, NewEvent, Position, Query, Range, Recorded, Snapshots,
+    Start, derived_event_id,
 };
 use crewlog_planner::crew::{Emitted, Reactor};
 use futures::StreamExt;
 use tokio::sync::watch;
 
-use crate::backoff::Backoff;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
 

@@ -16,7 +16,6 @@ use super::Refusal;
 use super::holders::{is_dead, is_gone, is_proven};
 use super::state::Crew;
 use super::tasks::execute;
-use crate::backoff::warn_unless_outage;
 use crate::claiming::claim_of;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
@@ -50,7 +49,7 @@ pub async fn host(crew: Arc<Crew>, folder: PathBuf, mut stop: watch::Receiver<bo
             Ok(()) => {}
             Err(Refusal::Store(error)) if error.is_final() => return Ok(()),
             // Due timers stay due.
-            Err(Refusal::Store(error)) => warn_unless_outage(&error, "the timers of agents failed; trying again"),
+            Err(Refusal::Store(error)) => error.warn("the timers of agents failed; trying again"),
             Err(error) => tracing::warn!(%error, "the timers of agents failed; trying again"),
         }
     }

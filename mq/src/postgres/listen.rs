@@ -3,7 +3,6 @@
 //! It ends only with the log: failures are reported to all followers, and retried.
 
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use futures::FutureExt;
 use sqlx::postgres::{PgListener, PgPoolOptions};
@@ -11,6 +10,7 @@ use sqlx::postgres::{PgListener, PgPoolOptions};
 use super::log::{LOOKING, Log};
 use super::read::{self, Asked};
 use super::server::{Server, is_loss};
+use crate::backoff::Backoff;
 use crate::error::Result;
 use crate::limits::{BACKOFF, POLL_INTERVAL};
 use crate::query::{Query, Range};
@@ -21,7 +21,7 @@ const EVENTS_MAX: usize = 1000;
 
 /// Looks for commits until the log is closed.
 pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new();
     loop {
         let Some(strong) = log.upgrade() else { return };
         let outcome = look_once(&strong).await;
@@ -29,14 +29,13 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
         tail.tried(Deed::Poll, &outcome);
         match outcome {
             Ok(()) => {
-                backoff = BACKOFF.0;
+                backoff = Backoff::new();
                 // A hint that arrived meanwhile is kept.
                 let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
             }
             Err(error) => {
                 tail.failed(error);
-                tokio::time::sleep(backoff).await;
-                backoff = (backoff * 2).min(BACKOFF.1);
+                tokio::time::sleep(backoff.pause()).await;
             }
         }
     }
@@ -60,7 +59,7 @@ async fn look_once(log: &Arc<Log>) -> Result<()> {
 
 /// Receives the server's notifications of commits. Commits whose notification is lost are found by polling.
 pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
-    let mut backoff = BACKOFF.0;
+    let mut backoff = Backoff::new();
     loop {
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(BACKOFF.1).connect_lazy_with(server.options());
@@ -69,12 +68,11 @@ pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
             Err(error) => tail.failed(server.fault("listening for new events", error)),
         }
         pool.close().await;
-        tokio::time::sleep(backoff).await;
-        backoff = (backoff * 2).min(BACKOFF.1);
+        tokio::time::sleep(backoff.pause()).await;
     }
 }
 
-async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &mut Duration) -> sqlx::Result<()> {
+async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &mut Backoff) -> sqlx::Result<()> {
     let mut listener = PgListener::connect_with(pool).await?;
     listener.eager_reconnect(false);
     listener.ignore_pool_close_event(true);
@@ -83,7 +81,7 @@ async fn listen_once(pool: &sqlx::PgPool, channel: &str, tail: &Tail, backoff: &
         Err(error) if is_loss(&error) => return Ok(()),
         listened => listened?,
     }
-    *backoff = BACKOFF.0;
+    *backoff = Backoff::new();
     // Finds what was committed before listening began.
     tail.ask();
     loop {

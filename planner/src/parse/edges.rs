@@ -353,7 +353,8 @@ impl<'a> TaskBuilder<'a> {
         {
             let before = *before;
             self.wait(place, before, Strength::Hard);
-            self.conditions[place] = Some(self.outcome(tree, std::iter::once(&before), false));
+            let failed = self.outcome(tree, std::iter::once(&before), false);
+            self.conditions[place] = Some(Condition { by_any_work: true, ..failed });
         }
     }
 

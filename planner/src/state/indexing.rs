@@ -155,7 +155,8 @@ impl PlannerState {
         let (Some(condition), Some(key)) = (&plan.condition, plan.condition_key()) else {
             return ConditionStatus::Holds;
         };
-        let ended = |id: &TaskId| self.task(*id).filter(|task| task.plan.command.is_some() && task.status.is_end());
+        let can_decide = |task: &Task| condition.by_any_work || task.plan.command.is_some();
+        let ended = |id: &TaskId| self.task(*id).filter(|task| task.status.is_end() && can_decide(task));
         let decides: Vec<_> = condition.outcome_of.iter().filter_map(ended).map(|task| task.status).collect();
         let all = |of: &[TaskStatus]| {
             // After an amendment the task may be ready before the deciding tasks have ended.
