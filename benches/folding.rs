@@ -31,7 +31,7 @@ impl Handler for Folded {
     type Event = Sample;
     type Error = std::convert::Infallible;
 
-    fn process(&mut self, (): ()) -> Result<Vec<Sample>, Self::Error> {
+    fn decide(&self, (): ()) -> Result<Vec<Sample>, Self::Error> {
         Ok(Vec::new())
     }
 

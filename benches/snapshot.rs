@@ -29,9 +29,8 @@ impl Handler for Total {
     type Event = Meter;
     type Error = String;
 
-    fn process(&mut self, kwh: u64) -> Result<Vec<Meter>, String> {
+    fn decide(&self, kwh: u64) -> Result<Vec<Meter>, String> {
         let event = Meter::Read { kwh };
-        self.apply(&event);
         Ok(vec![event])
     }
 

@@ -39,7 +39,7 @@ impl Handler for Part {
     type Event = Stock;
     type Error = String;
 
-    fn process(&mut self, command: Command) -> Result<Vec<Stock>, String> {
+    fn decide(&self, command: Command) -> Result<Vec<Stock>, String> {
         let events = match command {
             // A paper counts once, however often it is submitted.
             Command::Book { paper, .. } if self.papers.contains(&paper) => vec![],
@@ -51,7 +51,6 @@ impl Handler for Part {
             Command::Book { paper, n } => vec![Stock::Booked { paper, n }],
             Command::Order { paper } => vec![Stock::Ordered { paper }],
         };
-        events.iter().for_each(|event| self.apply(event));
         Ok(events)
     }
 

@@ -10,10 +10,8 @@ use crate::recorded::{Metadata, Recorded};
 
 /// A pure decider: commands into events, events into state.
 ///
-/// It does no I/O and reads no clock, id or random source: its commands carry such values. Two laws hold for each:
-///
-/// 1. after `Ok(new)`, the state equals `fold(history ++ new)`;
-/// 2. after `Err`, the state is unchanged.
+/// It does no I/O and reads no clock, id or random source: its commands carry such values. It writes [`Handler::decide`] and
+/// [`Handler::apply`]; the rest is provided, so that the state always is the fold of the events.
 ///
 /// A runner clones it when there are concurrent writers to its aggregate.
 pub trait Handler: Clone + Default {
@@ -24,11 +22,11 @@ pub trait Handler: Clone + Default {
     /// The type of refusals.
     type Error;
 
-    /// Decides on a command, and applies the resulting events. A command that changes nothing gives no events.
+    /// The events that a command leads to in this state. A command that changes nothing gives none.
     ///
     /// # Errors
-    /// The refusal; nothing has changed.
-    fn process(&mut self, command: Self::Command) -> Result<Vec<Self::Event>, Self::Error>;
+    /// The refusal.
+    fn decide(&self, command: Self::Command) -> Result<Vec<Self::Event>, Self::Error>;
 
     /// Takes one event into the state.
     fn apply(&mut self, event: &Self::Event);
@@ -37,6 +35,29 @@ pub trait Handler: Clone + Default {
     /// order, for states that use positions as ids or fencing tokens. Commands that share an append are decided
     /// before it is called.
     fn placed(&mut self, _position: Position) {}
+
+    /// The events that follow from a decision, in the state with the events so far, of which `last` are the newest. It is
+    /// called until it gives none. All of them are one append.
+    fn follow(&self, _last: &[Self::Event]) -> Vec<Self::Event> {
+        Vec::new()
+    }
+
+    /// Decides on a command, and applies the resulting events.
+    ///
+    /// # Errors
+    /// The refusal; nothing has changed.
+    fn process(&mut self, command: Self::Command) -> Result<Vec<Self::Event>, Self::Error> {
+        let (mut events, mut n_applied) = (self.decide(command)?, 0);
+        loop {
+            events[n_applied..].iter().for_each(|event| self.apply(event));
+            let following = self.follow(&events[n_applied..]);
+            n_applied = events.len();
+            if following.is_empty() {
+                return Ok(events);
+            }
+            events.extend(following);
+        }
+    }
 
     /// The state after these events; the default if there are none.
     fn fold(events: &[Self::Event]) -> Self {

@@ -125,12 +125,11 @@
 //!     type Event = Stock;
 //!     type Error = String;
 //!
-//!     fn process(&mut self, n: i64) -> Result<Vec<Stock>, String> {
+//!     fn decide(&self, n: i64) -> Result<Vec<Stock>, String> {
 //!         if self.n_left + n < 0 {
 //!             return Err(format!("only {} are left", self.n_left));
 //!         }
 //!         let booked = Stock::Booked { n };
-//!         self.apply(&booked);
 //!         Ok(vec![booked])
 //!     }
 //!
@@ -256,8 +255,9 @@ pub use ids::{derived_event_id, new_event_id};
 #[cfg(feature = "sqlite")]
 pub use limits::JOINED_TIME_MAX;
 pub use limits::{
-    APPEND_CELLS_MAX, APPEND_EVENTS_MAX, CELL_BYTES_MAX, FINDINGS_MAX, LEASE_MAX, METADATA_BYTES_MAX, NAME_BYTES_MAX,
-    PAGE_BYTES_MAX, PAGE_EVENTS_MAX, PAYLOAD_BYTES_MAX, POLL_INTERVAL, QUERY_ALTERNATIVES_MAX, TAGS_MAX,
+    APPEND_CELLS_MAX, APPEND_EVENTS_MAX, CELL_BYTES_MAX, FINDINGS_MAX, JSON_DEPTH_MAX, LEASE_MAX, METADATA_BYTES_MAX,
+    NAME_BYTES_MAX, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, PAYLOAD_BYTES_MAX, POLL_INTERVAL, QUERY_ALTERNATIVES_MAX,
+    TAGS_MAX,
 };
 pub use memory::Memory;
 pub use position::{Place, Position};

@@ -34,6 +34,9 @@ pub const PAGE_BYTES_MAX: usize = 64 << 20;
 /// The most findings that one check reports.
 pub const FINDINGS_MAX: usize = 100;
 
+/// The most arrays and objects of an event's `data` or `metadata` inside each other. Parsers read a few more.
+pub const JSON_DEPTH_MAX: usize = 120;
+
 /// The first and the longest wait after a fault; each wait is twice the previous one.
 pub(crate) const BACKOFF: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(5));
 /// The most bytes of a name that an error shows.
@@ -50,6 +53,9 @@ pub(crate) fn check_sizes(event_type: &str, data: &str, metadata: &str, tags: &[
     let what = format_args!("the bytes of the metadata of {event_type}");
     check("metadata_bytes_max", what, metadata.len(), METADATA_BYTES_MAX)?;
     check("tags_max", format_args!("the tags of {event_type}"), tags.len(), TAGS_MAX)?;
+    for (part, json) in [("data", data), ("metadata", metadata)] {
+        check("json_depth_max", format_args!("the levels of the {part} of {event_type}"), depth(json), JSON_DEPTH_MAX)?;
+    }
     tags.iter().try_for_each(|tag| check_name("tag", tag))
 }
 
@@ -63,4 +69,27 @@ pub(crate) fn check_name(what: &'static str, name: &str) -> Result<()> {
     }
     let beginning = &name[..name.floor_char_boundary(SHOWN_BYTES_MAX)];
     check("name_bytes_max", format_args!("the bytes of the {what} {beginning:?}..."), name.len(), NAME_BYTES_MAX)
+}
+
+/// The most arrays and objects of a JSON text inside each other.
+fn depth(json: &str) -> usize {
+    // Each level takes two bytes.
+    if json.len() <= 2 * JSON_DEPTH_MAX {
+        return 0;
+    }
+    let (mut depth, mut deepest, mut in_text, mut is_escaped) = (0_usize, 0, false, false);
+    for byte in json.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
 }

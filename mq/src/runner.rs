@@ -136,11 +136,10 @@ where
     ///     type Command = Enrolment;
     ///     type Event = Enrolment;
     ///     type Error = String;
-    ///     fn process(&mut self, wanted: Enrolment) -> Result<Vec<Enrolment>, String> {
+    ///     fn decide(&self, wanted: Enrolment) -> Result<Vec<Enrolment>, String> {
     ///         let Enrolment::Enrolled { student, .. } = &wanted;
     ///         if self.taken.contains(student) { return Ok(vec![]) }
     ///         if self.taken.len() == 2 { return Err("the course is full".into()) }
-    ///         self.apply(&wanted);
     ///         Ok(vec![wanted])
     ///     }
     ///     fn apply(&mut self, Enrolment::Enrolled { student, .. }: &Enrolment) { self.taken.push(student.clone()) }

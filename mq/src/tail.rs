@@ -100,7 +100,7 @@ pub(crate) enum Deed {
     Append,
 }
 
-/// What failed the last time that it was tried, and since when something fails.
+/// The deeds that failed the last time, and the time since which one does.
 #[derive(Debug, Default)]
 struct Outage {
     failing: BTreeSet<Deed>,

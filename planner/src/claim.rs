@@ -336,66 +336,6 @@ impl TaskLease {
         self.n_lost >= LOST_MAX
     }
 
-    fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
-        match command {
-            // A claim whose acknowledgement was lost is repeated.
-            TaskCommand::Claim { attempt, executor, now, starts, .. }
-                if self.is_held_by(&executor, attempt, now, starts) =>
-            {
-                Ok(Vec::new())
-            }
-            TaskCommand::Claim { attempt, executor, now, dead_epoch, starts } => {
-                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
-                let is_cut_off = matches!(claimed, TaskEvent::TaskClaimed { cut_off: true, .. });
-                let started = TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None };
-                Ok([claimed].into_iter().chain((starts && !is_cut_off).then_some(started)).collect())
-            }
-            TaskCommand::ClaimForAgent { attempt, executor, now } => {
-                if self.is_parked() && attempt == self.attempt {
-                    return Err(TaskError::Parked);
-                }
-                // An agent acts from its claim on.
-                let claimed = self.claim(attempt, executor, None, now, None)?;
-                Ok(vec![claimed, TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None }])
-            }
-            TaskCommand::Progress { epoch, progress } => {
-                self.check_holder(epoch)?;
-                let is_news = self.progress.as_ref() != Some(&progress);
-                Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
-            }
-            TaskCommand::Unpark { by } => {
-                Ok(self.is_parked().then_some(TaskEvent::TaskUnparked { by }).into_iter().collect())
-            }
-            TaskCommand::Start { epoch, prompt } => {
-                self.check_holder(epoch)?;
-                Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
-            }
-            TaskCommand::Renew { epoch, now } => {
-                self.check_holder(epoch)?;
-                let is_agent = self.holder.as_ref().is_some_and(Holder::is_agent);
-                let renewed = TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) };
-                Ok((!is_agent).then_some(renewed).into_iter().collect())
-            }
-            TaskCommand::End { epoch, usage, ending } => {
-                self.check_holder(epoch)?;
-                let attempt = self.attempt;
-                let used = (!usage.is_nothing()).then_some(TaskEvent::UsageReported { attempt, epoch, usage });
-                Ok(used.into_iter().chain([ended(attempt, epoch, ending)]).collect())
-            }
-            TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
-                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
-                Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
-            }
-            TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
-            TaskCommand::FireTimer { epoch, now, is_dead } => {
-                let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.has_expired(now));
-                let due = self.holder.as_ref().filter(has_ended);
-                let due = due.map(|holder| holder.lease_until.map_or(now, |until| until.min(now)));
-                Ok(due.map(|due| TaskEvent::TimerFired { epoch, due }).into_iter().collect())
-            }
-        }
-    }
-
     /// None while it is held: the timer of its lease comes first. A run that a lost holder had started ends as lost.
     fn withdraw(&self, attempt: u32) -> Option<TaskEvent> {
         let is_held = self.holder.as_ref().is_some_and(|holder| !self.is_superseded(holder, attempt));
@@ -481,10 +421,64 @@ impl Handler for TaskLease {
     type Event = TaskEvent;
     type Error = TaskError;
 
-    fn process(&mut self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
-        let events = self.decide(command)?;
-        events.iter().for_each(|event| self.apply(event));
-        Ok(events)
+    fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
+        match command {
+            // A claim whose acknowledgement was lost is repeated.
+            TaskCommand::Claim { attempt, executor, now, starts, .. }
+                if self.is_held_by(&executor, attempt, now, starts) =>
+            {
+                Ok(Vec::new())
+            }
+            TaskCommand::Claim { attempt, executor, now, dead_epoch, starts } => {
+                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
+                let is_cut_off = matches!(claimed, TaskEvent::TaskClaimed { cut_off: true, .. });
+                let started = TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None };
+                Ok([claimed].into_iter().chain((starts && !is_cut_off).then_some(started)).collect())
+            }
+            TaskCommand::ClaimForAgent { attempt, executor, now } => {
+                if self.is_parked() && attempt == self.attempt {
+                    return Err(TaskError::Parked);
+                }
+                // An agent acts from its claim on.
+                let claimed = self.claim(attempt, executor, None, now, None)?;
+                Ok(vec![claimed, TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None }])
+            }
+            TaskCommand::Progress { epoch, progress } => {
+                self.check_holder(epoch)?;
+                let is_news = self.progress.as_ref() != Some(&progress);
+                Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
+            }
+            TaskCommand::Unpark { by } => {
+                Ok(self.is_parked().then_some(TaskEvent::TaskUnparked { by }).into_iter().collect())
+            }
+            TaskCommand::Start { epoch, prompt } => {
+                self.check_holder(epoch)?;
+                Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
+            }
+            TaskCommand::Renew { epoch, now } => {
+                self.check_holder(epoch)?;
+                let is_agent = self.holder.as_ref().is_some_and(Holder::is_agent);
+                let renewed = TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) };
+                Ok((!is_agent).then_some(renewed).into_iter().collect())
+            }
+            TaskCommand::End { epoch, usage, ending } => {
+                self.check_holder(epoch)?;
+                let attempt = self.attempt;
+                let used = (!usage.is_nothing()).then_some(TaskEvent::UsageReported { attempt, epoch, usage });
+                Ok(used.into_iter().chain([ended(attempt, epoch, ending)]).collect())
+            }
+            TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
+                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
+                Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
+            }
+            TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
+            TaskCommand::FireTimer { epoch, now, is_dead } => {
+                let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.has_expired(now));
+                let due = self.holder.as_ref().filter(has_ended);
+                let due = due.map(|holder| holder.lease_until.map_or(now, |until| until.min(now)));
+                Ok(due.map(|due| TaskEvent::TimerFired { epoch, due }).into_iter().collect())
+            }
+        }
     }
 
     fn apply(&mut self, event: &TaskEvent) {

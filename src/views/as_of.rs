@@ -66,7 +66,7 @@ pub struct AsOf {
     pub(super) crew: Arc<Crew>,
     store: EventStore,
     pub(super) kept: Arc<Kept>,
-    /// What was read and computed before: one view may need a plan several times.
+    /// Read and computed before: one view may need a plan several times.
     plans: Arc<Mutex<BTreeMap<String, Arc<ViewedPlan>>>>,
     states: Arc<Mutex<BTreeMap<String, States>>>,
     pub(super) is_server: bool,

@@ -576,7 +576,7 @@ fn an_issue_that_waits_for_a_failure_does_not_run_after_a_closed_one() {
         scene.write("issues.jsonl", issues);
         scene.run(&["run", "issues.jsonl", "--format", "beads", "--yes", "--detach"]).expect(0);
         let plan = scene.run(&["ls", "-o", "json"]).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
-        assert_eq!(scene.show(&plan)["tasks"][1]["status"], state, "{status}");
+        assert_eq!(scene.show(&plan)["tasks"][1]["state"], state, "{status}");
         assert_eq!(scene.show(&plan)["questions"], serde_json::json!([]), "{status}");
     }
 }

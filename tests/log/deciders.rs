@@ -53,7 +53,7 @@ impl Handler for Seats {
     type Event = Enrolment;
     type Error = Refused;
 
-    fn process(&mut self, (course, student): (String, String)) -> Result<Vec<Enrolment>, Refused> {
+    fn decide(&self, (course, student): (String, String)) -> Result<Vec<Enrolment>, Refused> {
         let taken = self.by_course.get(&course);
         if taken.is_some_and(|taken| taken.contains(&student)) {
             return Ok(vec![]);
@@ -65,7 +65,6 @@ impl Handler for Seats {
             return Err(Refused::Enough);
         }
         let event = Enrolment::Enrolled { course, student };
-        self.apply(&event);
         Ok(vec![event])
     }
 

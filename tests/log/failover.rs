@@ -213,9 +213,8 @@ impl Handler for Chain {
     type Event = Link;
     type Error = String;
 
-    fn process(&mut self, tag: Uuid) -> Result<Vec<Link>, String> {
+    fn decide(&self, tag: Uuid) -> Result<Vec<Link>, String> {
         let link = Link::Linked { tag, before: self.last };
-        self.apply(&link);
         Ok(vec![link])
     }
 

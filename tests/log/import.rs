@@ -143,6 +143,11 @@ const HOSTILE: &[Edit] = &[
         |_, events| events[3].data.push('}'),
         "at position 4: data is not JSON: trailing characters",
     ),
+    (
+        "data of many levels",
+        |_, events| events[3].data = format!("{}{}", "[".repeat(121), "]".repeat(121)),
+        "json_depth_max is 120",
+    ),
     ("no data", |_, events| events[3].data.clear(), "at position 4: data is not JSON: EOF"),
     (
         "metadata that is no JSON",

@@ -378,9 +378,8 @@ impl Handler for Route {
     type Event = Step;
     type Error = String;
 
-    fn process(&mut self, to: String) -> Result<Vec<Step>, String> {
+    fn decide(&self, to: String) -> Result<Vec<Step>, String> {
         let step = Step::Stepped { after: self.steps.clone(), to };
-        self.apply(&step);
         Ok(vec![step])
     }
 

@@ -40,7 +40,7 @@ impl Handler for Sum {
     type Event = Fact;
     type Error = TooMuch;
 
-    fn process(&mut self, command: Command) -> Result<Vec<Fact>, TooMuch> {
+    fn decide(&self, command: Command) -> Result<Vec<Fact>, TooMuch> {
         let events = match command {
             Command::Add(numbers) => numbers.into_iter().map(|n| Fact::Noted { n }).collect(),
             Command::Fill => vec![Fact::Noted { n: TOTAL_MAX - self.total }],
@@ -54,7 +54,6 @@ impl Handler for Sum {
         if after.total > TOTAL_MAX {
             return Err(TooMuch(after.total));
         }
-        *self = after;
         Ok(events)
     }
 
@@ -125,9 +124,8 @@ impl Handler for Places {
     type Event = Fact;
     type Error = TooMuch;
 
-    fn process(&mut self, n: i64) -> Result<Vec<Fact>, TooMuch> {
+    fn decide(&self, n: i64) -> Result<Vec<Fact>, TooMuch> {
         let events = vec![Fact::Noted { n }, Fact::Closed];
-        events.iter().for_each(|event| self.apply(event));
         Ok(events)
     }
 
@@ -562,7 +560,7 @@ impl Handler for Overtaken {
     type Event = Fact;
     type Error = TooMuch;
 
-    fn process(&mut self, (command, log): Self::Command) -> Result<Vec<Fact>, TooMuch> {
+    fn decide(&self, (command, log): Self::Command) -> Result<Vec<Fact>, TooMuch> {
         let write = |log: String| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("it can be made");
             runtime.block_on(async {
@@ -572,7 +570,7 @@ impl Handler for Overtaken {
         };
         let other = log.map(|log| std::thread::spawn(move || write(log)).join());
         assert!(other.is_none_or(|joined| joined.is_ok()));
-        self.0.process(command)
+        self.0.decide(command)
     }
 
     fn apply(&mut self, event: &Fact) {

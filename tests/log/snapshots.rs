@@ -28,7 +28,7 @@ impl Handler for Tally {
     type Error = String;
 
     /// Notes the numbers noted fewer than five times; with none left it closes.
-    fn process(&mut self, numbers: Vec<i64>) -> Result<Vec<Fact>, String> {
+    fn decide(&self, numbers: Vec<i64>) -> Result<Vec<Fact>, String> {
         if self.closed {
             return Err("it is closed".into());
         }
@@ -37,7 +37,6 @@ impl Handler for Tally {
             [] => vec![Fact::Closed],
             numbers => numbers.iter().copied().filter(few).map(|n| Fact::Noted { n }).collect::<Vec<_>>(),
         };
-        events.iter().for_each(|event| self.apply(event));
         Ok(events)
     }
 
@@ -215,8 +214,8 @@ impl Handler for Newer {
     type Event = Fact;
     type Error = String;
 
-    fn process(&mut self, numbers: Vec<i64>) -> Result<Vec<Fact>, String> {
-        self.0.process(numbers)
+    fn decide(&self, numbers: Vec<i64>) -> Result<Vec<Fact>, String> {
+        self.0.decide(numbers)
     }
 
     fn apply(&mut self, event: &Fact) {
@@ -253,8 +252,7 @@ impl Handler for Large {
     type Event = Fact;
     type Error = String;
 
-    fn process(&mut self, (): ()) -> Result<Vec<Fact>, String> {
-        self.apply(&Fact::Closed);
+    fn decide(&self, (): ()) -> Result<Vec<Fact>, String> {
         Ok(vec![Fact::Closed])
     }
 

@@ -59,9 +59,8 @@ impl Handler for Account {
     type Event = Third;
     type Error = String;
 
-    fn process(&mut self, cents: u64) -> Result<Vec<Third>, String> {
+    fn decide(&self, cents: u64) -> Result<Vec<Third>, String> {
         let event = Third::Deposited { cents };
-        self.apply(&event);
         Ok(vec![event])
     }
 

@@ -180,12 +180,12 @@ impl Observed {
             && waits_for.all(|before| before.status.is_end() && lets_go(before))
     }
 
-    /// Tasks with a command decide once they have ended alike; otherwise a person decides.
+    /// Tasks with a command, or all if any work counts, decide once they have ended alike; otherwise a person decides.
     fn holds(&self, plan: &TaskPlan, condition: &Condition) -> bool {
         let outcome = |task: &TaskId| {
             let task = &self.tasks[task];
             match task.status {
-                _ if task.plan.command.is_none() || !task.status.is_end() => None,
+                _ if !task.status.is_end() || task.plan.command.is_none() && !condition.by_any_work => None,
                 TaskStatus::Completed => Some(Some(true)),
                 TaskStatus::Failed | TaskStatus::TimedOut => Some(Some(false)),
                 _not_run => Some(None),

@@ -29,9 +29,8 @@ impl Handler for Notes {
     type Event = Note;
     type Error = String;
 
-    fn process(&mut self, text: String) -> Result<Vec<Note>, String> {
+    fn decide(&self, text: String) -> Result<Vec<Note>, String> {
         let noted = Note::Noted { text };
-        self.apply(&noted);
         Ok(vec![noted])
     }
 

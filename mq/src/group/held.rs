@@ -20,7 +20,7 @@ use crate::cell::CellChange;
 use crate::clock::Timestamp;
 use crate::error::Error;
 use crate::expected::{CellExpected, Expected};
-use crate::handler::Cause;
+use crate::handler::{Cause, Handler};
 use crate::position::Position;
 use crate::tail::Follower;
 

@@ -167,63 +167,6 @@ impl GroupState {
         }
     }
 
-    pub(super) fn decide(&self, command: GroupCommand) -> Result<Vec<GroupEvent>, GroupError> {
-        match command {
-            GroupCommand::Declare { version, query, n_partitions, start } => {
-                self.declare(version, query, n_partitions, start)
-            }
-            GroupCommand::Pause => Ok(if self.is_paused { vec![] } else { vec![GroupEvent::Paused] }),
-            GroupCommand::Resume => Ok(if self.is_paused { vec![GroupEvent::Resumed] } else { vec![] }),
-            GroupCommand::Reset { version, to } => {
-                self.version(version)?;
-                if to.0 < 0 {
-                    return Err(GroupError::Invalid { reason: format!("{to} is no position") });
-                }
-                Ok(vec![GroupEvent::Reset { version, to }])
-            }
-            GroupCommand::Park { version, aggregate, position, event_id, n_attempts, error, parked_max } => {
-                let (found, max) = (self.version(version)?, parked_max.min(PARKED_MAX));
-                let parked = found.parked.get(&aggregate);
-                if parked.is_none() && found.parked.len() >= max {
-                    return Err(GroupError::TooManyParked { max });
-                }
-                if parked.is_some_and(|parked| !parked.is_replayed && parked.from == position) {
-                    return Ok(vec![]);
-                }
-                Ok(vec![GroupEvent::Parked { version, aggregate, position, event_id, n_attempts, error }])
-            }
-            GroupCommand::Replay { version, aggregate } => self.replay(version, aggregate.as_ref()),
-            GroupCommand::Skip { version, aggregate } => {
-                let parked = self.parked(version, &aggregate)?;
-                if parked.is_replayed {
-                    // The replay may still fail at an event that is not known yet.
-                    return Err(GroupError::InReplay { version, aggregate });
-                }
-                Ok(vec![GroupEvent::Skipped { version, position: parked.from, aggregate }])
-            }
-            GroupCommand::EndReplay { version, aggregate } => {
-                // Events parked again in the meantime, or inherited, have not been handled.
-                let parked = self.version(version)?.parked.get(&aggregate);
-                let is_replayed = parked.is_some_and(|parked| parked.is_replayed);
-                Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate }] } else { vec![] })
-            }
-            GroupCommand::Promote { version } => {
-                self.version(version)?;
-                let promoted = GroupEvent::Promoted { version };
-                Ok(match self.active {
-                    Some(active) if active == version => vec![],
-                    Some(before) => vec![promoted, GroupEvent::Retired { version: before }],
-                    None => vec![promoted],
-                })
-            }
-            GroupCommand::Retire { version } => match self.version(version) {
-                Ok(_) => Ok(vec![GroupEvent::Retired { version }]),
-                Err(GroupError::Retired { .. }) => Ok(vec![]),
-                Err(error) => Err(error),
-            },
-        }
-    }
-
     fn declare(
         &self,
         version: u32,
@@ -292,10 +235,61 @@ impl Handler for GroupState {
     type Event = GroupEvent;
     type Error = GroupError;
 
-    fn process(&mut self, command: GroupCommand) -> Result<Vec<GroupEvent>, GroupError> {
-        let events = self.decide(command)?;
-        events.iter().for_each(|event| self.apply(event));
-        Ok(events)
+    fn decide(&self, command: GroupCommand) -> Result<Vec<GroupEvent>, GroupError> {
+        match command {
+            GroupCommand::Declare { version, query, n_partitions, start } => {
+                self.declare(version, query, n_partitions, start)
+            }
+            GroupCommand::Pause => Ok(if self.is_paused { vec![] } else { vec![GroupEvent::Paused] }),
+            GroupCommand::Resume => Ok(if self.is_paused { vec![GroupEvent::Resumed] } else { vec![] }),
+            GroupCommand::Reset { version, to } => {
+                self.version(version)?;
+                if to.0 < 0 {
+                    return Err(GroupError::Invalid { reason: format!("{to} is no position") });
+                }
+                Ok(vec![GroupEvent::Reset { version, to }])
+            }
+            GroupCommand::Park { version, aggregate, position, event_id, n_attempts, error, parked_max } => {
+                let (found, max) = (self.version(version)?, parked_max.min(PARKED_MAX));
+                let parked = found.parked.get(&aggregate);
+                if parked.is_none() && found.parked.len() >= max {
+                    return Err(GroupError::TooManyParked { max });
+                }
+                if parked.is_some_and(|parked| !parked.is_replayed && parked.from == position) {
+                    return Ok(vec![]);
+                }
+                Ok(vec![GroupEvent::Parked { version, aggregate, position, event_id, n_attempts, error }])
+            }
+            GroupCommand::Replay { version, aggregate } => self.replay(version, aggregate.as_ref()),
+            GroupCommand::Skip { version, aggregate } => {
+                let parked = self.parked(version, &aggregate)?;
+                if parked.is_replayed {
+                    // The replay may still fail at an event that is not known yet.
+                    return Err(GroupError::InReplay { version, aggregate });
+                }
+                Ok(vec![GroupEvent::Skipped { version, position: parked.from, aggregate }])
+            }
+            GroupCommand::EndReplay { version, aggregate } => {
+                // Events parked again in the meantime, or inherited, have not been handled.
+                let parked = self.version(version)?.parked.get(&aggregate);
+                let is_replayed = parked.is_some_and(|parked| parked.is_replayed);
+                Ok(if is_replayed { vec![GroupEvent::Replayed { version, aggregate }] } else { vec![] })
+            }
+            GroupCommand::Promote { version } => {
+                self.version(version)?;
+                let promoted = GroupEvent::Promoted { version };
+                Ok(match self.active {
+                    Some(active) if active == version => vec![],
+                    Some(before) => vec![promoted, GroupEvent::Retired { version: before }],
+                    None => vec![promoted],
+                })
+            }
+            GroupCommand::Retire { version } => match self.version(version) {
+                Ok(_) => Ok(vec![GroupEvent::Retired { version }]),
+                Err(GroupError::Retired { .. }) => Ok(vec![]),
+                Err(error) => Err(error),
+            },
+        }
     }
 
     fn apply(&mut self, event: &GroupEvent) {

@@ -348,33 +348,6 @@ impl Agents {
         self.agents.iter().filter_map(|(name, agent)| agent.due(proven.contains(name))).min()
     }
 
-    fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
-        match command {
-            AgentCommand::Join { wish, session, profile, now } => self.join(&wish, session, *profile, now),
-            AgentCommand::See { agent, now } => self.see(&agent, now),
-            AgentCommand::Report { agent, report, now } => {
-                check_texts("a report", [&report.task, &report.step, &report.note].into_iter().flatten())?;
-                let mut events = self.see(&agent, now)?;
-                if self.agents.get(&agent).is_some_and(|known| known.report != report) {
-                    events.push(AgentEvent::AgentReported { agent, report, at: now });
-                }
-                Ok(events)
-            }
-            AgentCommand::Bury { agent, process, now } => {
-                // It may have left, or continued in another process, since its death was noticed.
-                let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
-                let is_news = found.is_some_and(|found| found.profile.process.as_ref() == Some(&process));
-                Ok(is_news.then_some(AgentEvent::AgentLost { agent, at: now, is_dead: true }).into_iter().collect())
-            }
-            AgentCommand::Leave { agent, outcome, note, next_step, now } => {
-                check_texts("a note", [&note, &next_step].into_iter())?;
-                self.present(&agent)?;
-                Ok(vec![AgentEvent::AgentLeft { agent, outcome, note, next_step, at: now }])
-            }
-            AgentCommand::FireTimer { now, proven } => Ok(self.fire(now, &proven)),
-        }
-    }
-
     fn present(&self, agent: &str) -> Result<&Agent, CrewError> {
         let found = self.agents.get(agent).ok_or_else(|| CrewError::Unknown(agent.to_owned()))?;
         if found.liveness == Liveness::Left { Err(CrewError::Left(agent.to_owned())) } else { Ok(found) }
@@ -524,10 +497,31 @@ impl Handler for Agents {
     type Event = AgentEvent;
     type Error = CrewError;
 
-    fn process(&mut self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
-        let events = self.decide(command)?;
-        events.iter().for_each(|event| self.apply(event));
-        Ok(events)
+    fn decide(&self, command: AgentCommand) -> Result<Vec<AgentEvent>, CrewError> {
+        match command {
+            AgentCommand::Join { wish, session, profile, now } => self.join(&wish, session, *profile, now),
+            AgentCommand::See { agent, now } => self.see(&agent, now),
+            AgentCommand::Report { agent, report, now } => {
+                check_texts("a report", [&report.task, &report.step, &report.note].into_iter().flatten())?;
+                let mut events = self.see(&agent, now)?;
+                if self.agents.get(&agent).is_some_and(|known| known.report != report) {
+                    events.push(AgentEvent::AgentReported { agent, report, at: now });
+                }
+                Ok(events)
+            }
+            AgentCommand::Bury { agent, process, now } => {
+                // It may have left, or continued in another process, since its death was noticed.
+                let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
+                let is_news = found.is_some_and(|found| found.profile.process.as_ref() == Some(&process));
+                Ok(is_news.then_some(AgentEvent::AgentLost { agent, at: now, is_dead: true }).into_iter().collect())
+            }
+            AgentCommand::Leave { agent, outcome, note, next_step, now } => {
+                check_texts("a note", [&note, &next_step].into_iter())?;
+                self.present(&agent)?;
+                Ok(vec![AgentEvent::AgentLeft { agent, outcome, note, next_step, at: now }])
+            }
+            AgentCommand::FireTimer { now, proven } => Ok(self.fire(now, &proven)),
+        }
     }
 
     fn apply(&mut self, event: &AgentEvent) {

@@ -132,6 +132,21 @@ impl Asks {
     pub fn number_of(&self, ask: &Ask) -> Option<u64> {
         self.open.iter().find(|(_, open)| open.ask == *ask).map(|(number, _)| *number)
     }
+}
+
+fn check(ask: &Ask) -> Result<(), CrewError> {
+    if ask.text.trim().is_empty() {
+        return Err(CrewError::Invalid("a question needs a text".to_owned()));
+    }
+    check_length("the question", ask.text.len(), TEXT_BYTES_MAX)?;
+    check_length("the list of choices", ask.choices.len(), CHOICES_MAX)?;
+    ask.choices.iter().try_for_each(|choice| check_length("a choice", choice.len(), CHOICE_BYTES_MAX))
+}
+
+impl Handler for Asks {
+    type Command = AskCommand;
+    type Event = AskEvent;
+    type Error = CrewError;
 
     fn decide(&self, command: AskCommand) -> Result<Vec<AskEvent>, CrewError> {
         match command {
@@ -169,27 +184,6 @@ impl Asks {
                 Ok(own.map(event).collect())
             }
         }
-    }
-}
-
-fn check(ask: &Ask) -> Result<(), CrewError> {
-    if ask.text.trim().is_empty() {
-        return Err(CrewError::Invalid("a question needs a text".to_owned()));
-    }
-    check_length("the question", ask.text.len(), TEXT_BYTES_MAX)?;
-    check_length("the list of choices", ask.choices.len(), CHOICES_MAX)?;
-    ask.choices.iter().try_for_each(|choice| check_length("a choice", choice.len(), CHOICE_BYTES_MAX))
-}
-
-impl Handler for Asks {
-    type Command = AskCommand;
-    type Event = AskEvent;
-    type Error = CrewError;
-
-    fn process(&mut self, command: AskCommand) -> Result<Vec<AskEvent>, CrewError> {
-        let events = self.decide(command)?;
-        events.iter().for_each(|event| self.apply(event));
-        Ok(events)
     }
 
     fn apply(&mut self, event: &AskEvent) {

@@ -309,7 +309,7 @@ impl Handler for Consents {
     type Event = ConsentEvent;
     type Error = CrewError;
 
-    fn process(&mut self, Decide(mut decision): Decide) -> Result<Vec<ConsentEvent>, CrewError> {
+    fn decide(&self, Decide(mut decision): Decide) -> Result<Vec<ConsentEvent>, CrewError> {
         let is_new = match &mut decision {
             ConsentEvent::Agreed { by, grant, tasks, remembered, at, .. } => {
                 // A person's decision is kept as it is: an agreement that is known may have come with an import.
@@ -340,7 +340,6 @@ impl Handler for Consents {
             }
         };
         let events: Vec<_> = is_new.then_some(decision).into_iter().collect();
-        events.iter().for_each(|event| self.apply(event));
         Ok(events)
     }
 

@@ -231,7 +231,7 @@ impl Leases {
     }
 
     /// The events of a command as of `now`, before waiting requests are granted.
-    fn decide(&self, command: LeaseCommand, now: Timestamp) -> Result<Vec<LeaseEvent>, CrewError> {
+    fn decide_as_of(&self, command: LeaseCommand, now: Timestamp) -> Result<Vec<LeaseEvent>, CrewError> {
         Ok(match command {
             LeaseCommand::Reserve { request, wait_until, .. } => {
                 self.reserve(request, wait_until, now)?.into_iter().collect()
@@ -400,15 +400,12 @@ impl Leases {
             waiting.request.targets.iter().any(|target| freed.iter().any(|freed| freed.overlaps(target)))
         };
         let candidates: Vec<_> = self.waiting.iter().filter(is_for).cloned().collect();
-        let mut granted = Vec::new();
-        for (number, waiting) in candidates {
-            if now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty() {
-                let event = self.grant(waiting.request, Some(number), now);
-                self.apply(&event);
-                granted.push(event);
-            }
-        }
-        granted
+        let grant = |(number, waiting): (u64, Waiting)| {
+            let is_free = now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty();
+            let granted = is_free.then(|| self.grant(waiting.request, Some(number), now));
+            granted.inspect(|event| self.apply(event))
+        };
+        candidates.into_iter().filter_map(grant).collect()
     }
 
     /// Ends leases and waiting requests whose time is up.
@@ -543,12 +540,15 @@ impl Handler for Leases {
     type Event = LeaseEvent;
     type Error = CrewError;
 
-    fn process(&mut self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
+    fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
         let now = command.now().max(self.latest);
-        let mut events = self.decide(command, now)?;
+        let mut events = self.decide_as_of(command, now)?;
         let freed = self.freed(&events);
-        events.iter().for_each(|event| self.apply(event));
-        events.extend(self.grant_waiting(&freed, now));
+        if !freed.is_empty() && !self.waiting.is_empty() {
+            let mut after = self.clone();
+            events.iter().for_each(|event| after.apply(event));
+            events.extend(after.grant_waiting(&freed, now));
+        }
         Ok(events)
     }
 

@@ -193,35 +193,6 @@ impl Messages {
         self.open.iter().filter(move |(_, open)| is_overdue(open)).map(|(message, open)| (*message, open))
     }
 
-    fn decide(&self, command: MessageCommand) -> Result<Vec<MessageEvent>, CrewError> {
-        match command {
-            MessageCommand::Send { message, now } => {
-                self.check(&message)?;
-                Ok(vec![MessageEvent::MessageSent { message, at: now }])
-            }
-            MessageCommand::Offer { agent, now } => {
-                let up_to = self.unread(&agent).next_back().filter(|_| self.n_new(&agent) > 0);
-                Ok(up_to.map(|up_to| MessageEvent::MessagesOffered { agent, up_to, at: now }).into_iter().collect())
-            }
-            MessageCommand::Read { agent, mut messages, now } => {
-                messages.retain(|message| self.unread.get(&agent).is_some_and(|unread| unread.contains(message)));
-                let is_news = !messages.is_empty();
-                Ok(is_news.then_some(MessageEvent::MessagesRead { agent, messages, at: now }).into_iter().collect())
-            }
-            MessageCommand::Ack { agent, message, note, now } => {
-                check_length("the note", note.len(), SUBJECT_BYTES_MAX)?;
-                match self.open.get(&message) {
-                    Some(open) if open.unacked.contains(&agent) => {
-                        Ok(vec![MessageEvent::MessageAcked { agent, message, note, at: now }])
-                    }
-                    Some(_) | None => {
-                        Err(CrewError::Missing(format!("message {message} needs no acknowledgement from you")))
-                    }
-                }
-            }
-        }
-    }
-
     fn check(&self, message: &Message) -> Result<(), CrewError> {
         if message.to.is_empty() || message.subject.trim().is_empty() {
             return Err(CrewError::Invalid("a message needs a recipient and a subject".to_owned()));
@@ -278,10 +249,33 @@ impl Handler for Messages {
     type Event = MessageEvent;
     type Error = CrewError;
 
-    fn process(&mut self, command: MessageCommand) -> Result<Vec<MessageEvent>, CrewError> {
-        let events = self.decide(command)?;
-        events.iter().for_each(|event| self.apply(event));
-        Ok(events)
+    fn decide(&self, command: MessageCommand) -> Result<Vec<MessageEvent>, CrewError> {
+        match command {
+            MessageCommand::Send { message, now } => {
+                self.check(&message)?;
+                Ok(vec![MessageEvent::MessageSent { message, at: now }])
+            }
+            MessageCommand::Offer { agent, now } => {
+                let up_to = self.unread(&agent).next_back().filter(|_| self.n_new(&agent) > 0);
+                Ok(up_to.map(|up_to| MessageEvent::MessagesOffered { agent, up_to, at: now }).into_iter().collect())
+            }
+            MessageCommand::Read { agent, mut messages, now } => {
+                messages.retain(|message| self.unread.get(&agent).is_some_and(|unread| unread.contains(message)));
+                let is_news = !messages.is_empty();
+                Ok(is_news.then_some(MessageEvent::MessagesRead { agent, messages, at: now }).into_iter().collect())
+            }
+            MessageCommand::Ack { agent, message, note, now } => {
+                check_length("the note", note.len(), SUBJECT_BYTES_MAX)?;
+                match self.open.get(&message) {
+                    Some(open) if open.unacked.contains(&agent) => {
+                        Ok(vec![MessageEvent::MessageAcked { agent, message, note, at: now }])
+                    }
+                    Some(_) | None => {
+                        Err(CrewError::Missing(format!("message {message} needs no acknowledgement from you")))
+                    }
+                }
+            }
+        }
     }
 
     fn apply(&mut self, event: &MessageEvent) {

@@ -132,7 +132,7 @@ impl Handler for ModelCalls {
     type Event = CallEvent;
     type Error = CallError;
 
-    fn process(&mut self, event: CallEvent) -> Result<Vec<CallEvent>, CallError> {
+    fn decide(&self, event: CallEvent) -> Result<Vec<CallEvent>, CallError> {
         let is_new = match (&event, self.calls.get(event.request())) {
             (CallEvent::ModelAsked { .. }, None) if self.calls.len() >= CALLS_MAX => return Err(CallError::CallsMax),
             (CallEvent::ModelAsked { .. }, None | Some(CallState::Failed)) => true,
@@ -149,9 +149,6 @@ impl Handler for ModelCalls {
                 Some(CallState::Open | CallState::Failed),
             ) => true,
         };
-        if is_new {
-            self.apply(&event);
-        }
         Ok(is_new.then_some(event).into_iter().collect())
     }
 

@@ -71,6 +71,12 @@ impl Planner {
     pub fn state(&self) -> &PlannerState {
         &self.state
     }
+}
+
+impl Handler for Planner {
+    type Command = Command;
+    type Event = Event;
+    type Error = PlannerError;
 
     fn decide(&self, command: Command) -> Result<Vec<Event>, PlannerError> {
         match command {
@@ -121,31 +127,15 @@ impl Planner {
             Command::ResumeTask { task } => self.resume_task(task),
         }
     }
-}
 
-impl Handler for Planner {
-    type Command = Command;
-    type Event = Event;
-    type Error = PlannerError;
-
-    fn process(&mut self, command: Command) -> Result<Vec<Event>, PlannerError> {
-        let mut events = self.decide(command)?;
-        let mut n_applied = 0;
-        loop {
-            for event in &events[n_applied..] {
-                self.state.apply(event);
-            }
-            n_applied = events.len();
-            // Tasks dispatched next get the compacted history in their prompts.
-            match prompt::due(&self.state) {
-                Some(compacted) => events.push(compacted),
-                None => events.extend(self.schedule()),
-            }
-            if events.len() == n_applied {
-                debug_assert!(prompt::is_within_budget(&self.state), "the history is compacted before it is too long");
-                return Ok(events);
-            }
-        }
+    fn follow(&self, _: &[Event]) -> Vec<Event> {
+        // Tasks dispatched next get the compacted history in their prompts.
+        let next = prompt::due(&self.state).map_or_else(|| self.schedule(), |compacted| vec![compacted]);
+        debug_assert!(
+            !next.is_empty() || prompt::is_within_budget(&self.state),
+            "the history is compacted before it is too long"
+        );
+        next
     }
 
     fn apply(&mut self, event: &Event) {

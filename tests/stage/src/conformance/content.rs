@@ -5,7 +5,8 @@ use uuid::Uuid;
 
 use super::rig::{Rig, everything};
 use crewlog_mq::{
-    Append, CellChange, Expected, Metadata, NAME_BYTES_MAX, NewEvent, PAYLOAD_BYTES_MAX, Query, Range, TAGS_MAX,
+    Append, Appended, CellChange, Error, EventStore, Expected, JSON_DEPTH_MAX, Metadata, NAME_BYTES_MAX, NewEvent,
+    PAYLOAD_BYTES_MAX, Query, Range, TAGS_MAX,
 };
 
 const DATA: &[&str] = &[
@@ -109,4 +110,38 @@ async fn limits(rig: &Rig) {
     let found =
         store.read(&Query::tag(&tags[31]).and_tag(&tags[0]), Range::default(), 9).await.expect("it can be read");
     assert_eq!(found.events, stored);
+    depth(&store).await;
+}
+
+/// An accepted value can be parsed, however deep it is; brackets within texts do not count.
+async fn depth(store: &EventStore) {
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let texts = |levels: usize| format!("[{}\"\\\"{}\"]", nested(levels - 1) + ",", "[{".repeat(200));
+    let extra = |levels| serde_json::from_str(&nested(levels)).expect("it is JSON");
+    for (levels, is_accepted) in [(1, true), (JSON_DEPTH_MAX, true), (JSON_DEPTH_MAX + 1, false), (100_000, false)] {
+        for data in [nested(levels), if levels > 1 { texts(levels) } else { "{}".into() }] {
+            let event = NewEvent::from_json("T", "1", data, &Metadata::default()).expect("it is JSON");
+            let appended = store.append(Append::to("deep", "a", Expected::Any, vec![event])).await;
+            check_depth(levels, is_accepted, appended);
+        }
+    }
+    for (levels, is_accepted) in [(JSON_DEPTH_MAX - 1, true), (JSON_DEPTH_MAX, false)] {
+        let metadata = Metadata { extra: Some(extra(levels)), ..Metadata::default() };
+        let event = NewEvent::from_json("T", "1", "1".into(), &metadata).expect("it is JSON");
+        check_depth(levels, is_accepted, store.append(Append::to("deep", "b", Expected::Any, vec![event])).await);
+    }
+    let stored = store.read(&Query::stream("deep"), Range::default(), 99).await.expect("it can be read").events;
+    for event in &stored {
+        serde_json::from_str::<serde_json::Value>(&event.data).expect("it can be parsed");
+        event.metadata().expect("it has its form");
+    }
+    assert_eq!(stored.len(), 5);
+}
+
+fn check_depth(levels: usize, is_accepted: bool, appended: Result<Appended, Error>) {
+    match appended {
+        Ok(_) if is_accepted => {}
+        Err(Error::LimitPassed { limit: "json_depth_max", max: JSON_DEPTH_MAX, .. }) if !is_accepted => {}
+        another => panic!("{levels} levels: {another:?}"),
+    }
 }
