@@ -53,7 +53,6 @@ impl Day {
         let options = Options { clock: Arc::new(time.clone()), ..Options::default() };
         let file = folder.join("log.db");
         let store = EventStore::open_with(&file.to_string_lossy(), options).await?;
-        let store = store.sharing(&[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")]);
         let crew = Crew::new(&store, PROJECT, Arc::new(LivenessLock::begin(&folder.join("workers"))?));
         Ok(Self { store, crew, time, jobs: jobs(), plans: RefCell::default(), added: RefCell::default() })
     }

@@ -201,7 +201,6 @@ mod ids;
 mod import;
 mod judge;
 mod law;
-mod layer;
 mod limits;
 mod memory;
 mod pages;
@@ -214,7 +213,6 @@ mod queue;
 mod recorded;
 mod report;
 mod runner;
-mod sharing;
 mod snapshot;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod source;
@@ -269,7 +267,6 @@ pub use report::{Checked, Finding, Imported, KindStats, Stats};
 pub use runner::{Prefix, Runner};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
-pub use sharing::SharedFields;
 pub use snapshot::{Last, Snapshot, Snapshots};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{JoinedError, Sqlite};

@@ -13,16 +13,14 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::expected::Expected;
-use crate::layer::Layered;
 use crate::limits::{self, PAGE_EVENTS_MAX};
 use crate::pages::Pages;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::{Metadata, Page, Recorded};
 use crate::report::{Checked, Imported, Stats};
-use crate::sharing::{SharedFields, Sharing};
 use crate::tail::Deed;
-use crate::veil::Veil;
+use crate::veil::{Veil, Veiled};
 
 impl std::fmt::Debug for EventStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -91,14 +89,7 @@ impl EventStore {
     #[must_use]
     pub fn veiled(self, veil: Arc<dyn Veil>) -> Self {
         let below = self.clone().as_stored().backend;
-        Self { backend: Arc::new(Layered::new(Arc::clone(&below), veil)), below: Some(below), ..self }
-    }
-
-    /// Stores references in these fields of events if they repeat a text of the cause.
-    #[must_use]
-    pub fn sharing(self, fields: SharedFields) -> Self {
-        let backend: Arc<dyn Backend> = Arc::new(Layered::new(Arc::clone(&self.backend), Sharing(fields)));
-        Self { backend, below: Some(self.clone().as_stored().backend), ..self }
+        Self { backend: Arc::new(Veiled::new(Arc::clone(&below), veil)), below: Some(below), ..self }
     }
 
     /// Changes events before each append, for example to redact secrets. A [`crate::Runner`] then folds the new ones.

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use crate::append::Append;
-use crate::backend::Backend;
+use crate::append::{Append, Appended};
+use crate::backend::{Backend, LogIdentity, Records};
+use crate::cell::Cell;
+use crate::clock::Timestamp;
 use crate::error::Result;
-use crate::layer::Layer;
-use crate::query::Query;
-use crate::recorded::Recorded;
+use crate::position::Position;
+use crate::query::{Query, Range};
+use crate::recorded::{Page, Recorded};
+use crate::report::{Checked, Imported, Stats};
+use crate::tail::Tail;
 
 /// Hides part of the events from readers of the database, for example by encryption.
 ///
@@ -35,26 +39,92 @@ pub trait Veil: Send + Sync + 'static {
     fn keeps_snapshots<'a>(&'a self, below: &'a dyn Backend, query: &'a Query) -> BoxFuture<'a, Result<bool>>;
 }
 
-impl Layer for Arc<dyn Veil> {
-    fn stored<'a>(&'a self, below: &'a dyn Backend, append: Append) -> BoxFuture<'a, Result<Append>> {
+/// A log with a veil over it.
+pub(crate) struct Veiled {
+    below: Arc<dyn Backend>,
+    veil: Arc<dyn Veil>,
+}
+
+impl Veiled {
+    pub(crate) fn new(below: Arc<dyn Backend>, veil: Arc<dyn Veil>) -> Self {
+        Self { below, veil }
+    }
+}
+
+impl Backend for Veiled {
+    fn append(&self, append: Append) -> BoxFuture<'_, Result<Appended>> {
+        // Sealing may read the log.
+        let generation = append.generation.unwrap_or_else(|| self.below.tail().generation());
+        let append = append.decided_in(generation);
         async move {
-            let sealed = self.seal(below, append).await?;
+            let sealed = self.veil.seal(&*self.below, append).await?;
             // The sealed form is longer.
             sealed.check()?;
-            Ok(sealed)
+            self.below.append(sealed).await
         }
         .boxed()
     }
 
-    fn restore<'a>(&'a self, _below: &'a dyn Backend, events: &'a mut [Recorded]) -> BoxFuture<'a, Result<()>> {
-        std::future::ready(self.open(events)).boxed()
+    fn read<'a>(&'a self, query: &'a Query, range: Range, limit: usize) -> BoxFuture<'a, Result<Page>> {
+        async move {
+            let mut page = self.below.read(query, range, limit).await?;
+            self.veil.open(&mut page.events)?;
+            Ok(page)
+        }
+        .boxed()
     }
 
-    fn changes(&self, _event: &Recorded) -> bool {
-        true
+    fn opened(&self, event: Arc<Recorded>) -> BoxFuture<'_, Result<Arc<Recorded>>> {
+        async move {
+            let mut event = [Arc::unwrap_or_clone(self.below.opened(event).await?)];
+            self.veil.open(&mut event)?;
+            let [event] = event;
+            Ok(Arc::new(event))
+        }
+        .boxed()
     }
 
-    fn keeps_snapshots<'a>(&'a self, below: &'a dyn Backend, query: &'a Query) -> BoxFuture<'a, Result<bool>> {
-        (**self).keeps_snapshots(below, query)
+    fn keeps_snapshots<'a>(&'a self, query: &'a Query) -> BoxFuture<'a, Result<bool>> {
+        self.veil.keeps_snapshots(&*self.below, query)
+    }
+
+    fn head(&self) -> BoxFuture<'_, Result<Position>> {
+        self.below.head()
+    }
+
+    fn whole(&self, at: Position) -> BoxFuture<'_, Result<Position>> {
+        self.below.whole(at)
+    }
+
+    fn log(&self) -> BoxFuture<'_, Result<LogIdentity>> {
+        self.below.log()
+    }
+
+    fn import(&self, identity: LogIdentity, records: Records) -> BoxFuture<'_, Result<Imported>> {
+        self.below.import(identity, records)
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<Checked>> {
+        self.below.check()
+    }
+
+    fn cells<'a>(&'a self, space: &'a str, from: &'a str, limit: usize) -> BoxFuture<'a, Result<Vec<Cell>>> {
+        self.below.cells(space, from, limit)
+    }
+
+    fn stats(&self) -> BoxFuture<'_, Result<Stats>> {
+        self.below.stats()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.below.close()
+    }
+
+    fn now(&self) -> Timestamp {
+        self.below.now()
+    }
+
+    fn tail(&self) -> &Arc<Tail> {
+        self.below.tail()
     }
 }

@@ -9,7 +9,9 @@ use crate::claim::{self, Holder, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, FailureClass, TaskStatus};
 use crate::plan::TaskId;
 use crate::planner::Planner;
+use crate::planner::reports::RESULT_CHARS_KEPT;
 use crate::state::{Phase, PlannerState, Task};
+use crate::text::fits;
 
 /// When a task ran, and its executors.
 #[serde_with::skip_serializing_none]
@@ -32,6 +34,9 @@ pub struct TaskTimes {
 pub struct PlanView {
     planner: Planner,
     times: BTreeMap<TaskId, TaskTimes>,
+    /// The results that are longer than the plan's excerpts of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    long_results: BTreeMap<TaskId, String>,
     /// The tasks that have a holder.
     held: BTreeSet<TaskId>,
     /// The tasks whose reported end the planner has not handled yet; true if they failed.
@@ -106,6 +111,12 @@ impl PlanView {
             && self.planner.state().task(task).is_some_and(|task| task.runs(*attempt))
         {
             self.reported.insert(task, matches!(event, TaskEvent::TaskFailed { .. }));
+            self.long_results.remove(&task);
+            if let TaskEvent::TaskCompleted { result, .. } = event
+                && !fits(result, RESULT_CHARS_KEPT)
+            {
+                self.long_results.insert(task, result.clone());
+            }
         }
         let times = self.times.entry(task).or_default();
         // A worker that reports the loss of another one did not run the task.
@@ -134,6 +145,12 @@ impl PlanView {
     /// The planner's state.
     pub fn state(&self) -> &PlannerState {
         self.planner.state()
+    }
+
+    /// The whole result of a task that has one.
+    pub fn result<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
+        let long = self.long_results.get(&task.plan.id).filter(|_| task.status == TaskStatus::Completed);
+        long.filter(|_| task.result.is_some()).or(task.result.as_ref()).map(String::as_str)
     }
 
     /// When a task ran, and its executors.

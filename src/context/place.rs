@@ -13,7 +13,7 @@ use crewlog_executors::crew::project::prepare;
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::private::state_folder;
-use crewlog_mq::{Error, EventStore, Options, Rewrite, SharedFields, is_postgres_url, shown_url};
+use crewlog_mq::{Error, EventStore, Options, Rewrite, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
@@ -21,9 +21,6 @@ use crate::cli::sealing::KeyPlace;
 use crate::ui::failure::Failure;
 
 const FILE: &str = "log.db";
-
-/// Texts that a plan repeats from the reports of its tasks.
-const REPORTED_TEXTS: SharedFields = &[("TaskStatusUpdated", "result"), ("TaskStatusUpdated", "error")];
 
 /// How long closing the log may take. It may be stuck in a disk, in a server or behind another writer.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
@@ -138,12 +135,12 @@ impl Place {
         PathBuf::from(name)
     }
 
-    /// The log with its layers: secrets redacted, encryption, and texts of reports stored once.
+    /// The log with its layers: secrets redacted, and encryption.
     async fn with_layers(&self) -> Result<EventStore, Failure> {
         let make = async || {
             self.check_owner()?;
             let store = self.open_once(false).await?.clone();
-            let store = self.keys.veiled(self.keys_folder(), store)?.sharing(REPORTED_TEXTS);
+            let store = self.keys.veiled(self.keys_folder(), store)?;
             Ok::<_, Failure>(store.rewriting(self.redact.clone()))
         };
         self.layered.get_or_try_init(make).await.cloned()

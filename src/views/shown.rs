@@ -157,7 +157,7 @@ impl TaskShown {
             files: step.files.clone(),
             is_paused: task.is_paused,
             attempts: task.attempts,
-            result: task.result.clone(),
+            result: view.result(task).map(str::to_owned),
             error: task.error.clone(),
             executor: times.executor(),
             started_at: times.started_at.map(rfc3339),

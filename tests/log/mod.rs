@@ -31,7 +31,6 @@ mod restored;
 mod rivals;
 mod runner;
 mod scenarios;
-mod sharing;
 mod snapshots;
 mod time;
 mod together;

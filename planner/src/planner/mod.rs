@@ -9,7 +9,7 @@ mod compensation;
 mod forking;
 mod initialize;
 mod orders;
-mod reports;
+pub(crate) mod reports;
 mod schedule;
 mod settings;
 mod timing;

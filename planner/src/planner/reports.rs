@@ -8,6 +8,9 @@ use crate::prompt::{Content, excerpt};
 use crate::state::{Question, Task};
 use crate::task::is_yes;
 
+/// The most characters of a result that the plan keeps for its prompts.
+pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
+
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
         let (ExecutorEvent::TaskCompleted { node_id, attempt, .. }
@@ -26,7 +29,9 @@ impl Planner {
             }
             _ if !is_current => Vec::new(),
             ExecutorEvent::TaskCompleted { result, .. } => {
-                vec![end(node_id, TaskStatus::Completed, Some(result), None, true)]
+                // The report has all of it.
+                let kept = excerpt(&result, RESULT_CHARS_KEPT, Content::Result(self.state.config.profile)).into_owned();
+                vec![end(node_id, TaskStatus::Completed, Some(kept), None, true)]
             }
             ExecutorEvent::TaskFailed { error, class, .. } => {
                 let error = excerpt(&error, self.state.config.error_char_limit, Content::Error).into_owned();
