@@ -15,8 +15,7 @@ fn a_long_result_is_stored_once_and_shown_whole() {
     let shown = scene.show(&plan);
     assert_eq!(shown["tasks"][0]["result"].as_str(), Some(output.trim_end()));
     let kept = scene.events_of_type("TaskStatusUpdated");
-    let kept =
-        kept.iter().find(|event| event["data"]["task_id"] == 1).and_then(|event| event["data"]["result"].as_str());
+    let kept = kept.iter().find(|data| data["task_id"] == 1).and_then(|data| data["result"].as_str());
     assert!(kept.is_some_and(|kept| kept.len() <= 8_000 && kept.contains("step 299")), "{kept:?}");
     scene.run(&["replay", &plan, "--verify"]).expect(0);
     scene.run(&["export", "--to", "log.jsonl"]).expect(0);
