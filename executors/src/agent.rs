@@ -107,6 +107,7 @@ impl Agent {
         let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
         let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
         let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
+        let spec = Spec { ends_all: true, ..spec };
         match run(&shell.supervisor, spec, Outputs::Apart, timeout, stop).await {
             Ok(finished) => {
                 let Reported { text, usage, failure } = read(&finished.written.out.text);

@@ -75,7 +75,7 @@ impl Job<'_> {
             set(&format!("CREWLOG_ANSWER_{variable}"), answered.answer.clone());
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
-        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env }
+        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env, ends_all: false }
     }
 }
 

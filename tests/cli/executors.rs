@@ -152,3 +152,22 @@ fn a_task_an_agent_can_take_is_not_reported_as_waiting_for_a_person() {
     let nobody = format!("plan {plan}: it can go on, and nobody runs it\n  crewlog resume {plan}\n");
     assert!(shown().contains(&nobody) && !shown().contains("crewlog task done"), "{}", shown());
 }
+
+#[test]
+fn an_attempt_that_timed_out_leaves_no_tool_beside_the_next() {
+    let scene = Scene::new();
+    // The tool has a session of its own, as those of Codex and Node have.
+    let agent = "tool=tool-$CREWLOG_ATTEMPT\n\
+                 setsid sh -c 'trap \"\" TERM HUP; echo $$ > '$tool'.tmp; mv '$tool'.tmp '$tool'; sleep 1000' &\n\
+                 until [ -e $tool ]; do sleep 0.01; done\n\
+                 kill -0 $(cat tool-1) && [ $CREWLOG_ATTEMPT = 2 ] && touch beside\nsleep 1000\n";
+    scene.write("agent.sh", agent);
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\n");
+    scene.write("plan.md", "- Write it @w (timeout 500ms) (retry 1)\n");
+    scene.run(&["run", "plan.md", "--yes"]).expect(100);
+    assert!(!scene.path("beside").exists(), "the first attempt's tool is gone");
+    for tool in ["tool-1", "tool-2"] {
+        let pid = scene.read(tool).trim().parse().ok().and_then(rustix::process::Pid::from_raw).expect("a number");
+        assert!(rustix::process::test_kill_process(pid).is_err(), "{tool} runs");
+    }
+}

@@ -18,7 +18,7 @@
 //!
 //! The supervisor never decides whether a command runs, and never retries one.
 //!
-//! Limits. A process that leaves the session (`setsid`, a daemon) is not killed. On Linux a run ends with its process group and
+//! Limits. A process that leaves the session (`setsid`, a daemon) is not killed, unless its run ends whole. On Linux a run ends with its process group and
 //! with every process of the session that has its variable [`RUN`]; elsewhere with its process group. If the supervisor is
 //! killed with `SIGKILL`, its worker kills the session instead, on Linux; if both are killed at once, the commands go on.
 
@@ -211,7 +211,7 @@ impl Lifeline {
 
     /// Returns when the supervisor has taken an order: that to start nothing.
     async fn answer(&self) {
-        let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new() };
+        let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new(), ends_all: false };
         if let Some((run, ended)) = self.register() {
             let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed, window: 0 });
             let _ = ended.await;

@@ -20,7 +20,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::leaders::Leaders;
-use super::protocol::{Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, send};
+use super::protocol::{Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, mark_of_all, send};
 use crate::output::{Kept, Outputs, collect};
 
 /// The most threads that wait for commands; more commands queue for one.
@@ -102,7 +102,7 @@ async fn follow_orders() -> io::Result<()> {
     }
     // A process that has left its group and cleared its environment belongs to no run.
     #[cfg(target_os = "linux")]
-    super::session::end_strays(None, &leaders);
+    super::session::end_strays(None, &leaders, false);
     drop(lock);
     Ok(())
 }
@@ -121,9 +121,10 @@ async fn carry_out(
     mut stops: mpsc::UnboundedReceiver<u64>,
     leaders: Leaders,
 ) -> (u64, io::Result<(Exit, [Kept; 2])>) {
-    let mark = format!("{}-{run}", std::process::id());
+    let own = std::process::id();
+    let mark = if spec.ends_all { mark_of_all(own.cast_signed()) + &run.to_string() } else { format!("{own}-{run}") };
     let ended = match start(&spec, &mark, &leaders) {
-        Ok(child) => supervised(child, outputs, &mut stops, mark, leaders).await,
+        Ok(child) => supervised(child, outputs, &mut stops, (mark, spec.ends_all), leaders).await,
         Err(reason) => Ok((Exit::NotStarted { reason }, Default::default())),
     };
     (run, ended)
@@ -133,7 +134,7 @@ async fn supervised(
     mut child: Child,
     outputs: (Outputs, usize),
     stops: &mut mpsc::UnboundedReceiver<u64>,
-    mark: String,
+    (mark, ends_all): (String, bool),
     leaders: Leaders,
 ) -> io::Result<(Exit, [Kept; 2])> {
     let leader = Pid::from_child(&child);
@@ -152,7 +153,7 @@ async fn supervised(
                 Some(grace_ms) if grace_ms > 0 => {
                     signal_group(leader, Signal::TERM);
                     #[cfg(target_os = "linux")]
-                    super::session::signal_descendants(leader, Signal::TERM);
+                    super::session::signal_descendants(leader, Signal::TERM, ends_all);
                     kill_at = Instant::now().checked_add(Duration::from_millis(grace_ms)).into_iter().chain(kill_at).min();
                     continue;
                 }
@@ -171,7 +172,7 @@ async fn supervised(
         let exit = end_group(leader);
         leaders.lock().remove(&leader);
         #[cfg(target_os = "linux")]
-        super::session::end_strays(Some(&mark), &leaders);
+        super::session::end_strays(Some(&mark), &leaders, ends_all);
         exit
     });
     let exit = ending.await??;

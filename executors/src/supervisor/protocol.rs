@@ -15,6 +15,11 @@ pub(super) const PROCESS_NAME: &str = "task-supervisor";
 /// The variable that marks the processes of a run.
 pub const RUN: &str = "CREWLOG_RUN";
 
+/// The mark of the runs of this supervisor of which every process ends.
+pub(super) fn mark_of_all(supervisor: i32) -> String {
+    format!("all-{supervisor}-")
+}
+
 /// A program to run. Sent as one JSON line, so paths and variables are UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
@@ -27,6 +32,8 @@ pub struct Spec {
     pub cwd: Option<PathBuf>,
     /// Variables added to the worker's environment.
     pub env: Vec<(String, String)>,
+    /// True if every process that it starts ends with it, in any session; else a daemon continues.
+    pub ends_all: bool,
 }
 
 impl Spec {

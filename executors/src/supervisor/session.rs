@@ -7,26 +7,27 @@ use std::path::PathBuf;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use super::leaders::Leaders;
-use super::protocol::RUN;
+use super::protocol::{RUN, mark_of_all};
 
+/// A process of the supervisor's session.
 struct Member {
-    pid: Pid,
     group: i32,
 }
 
-/// Every member but the supervisor, including ended processes that nobody has waited for.
-fn members(supervisor: Pid) -> Vec<Member> {
+/// Every process, including ended ones that nobody has waited for.
+fn pids() -> impl Iterator<Item = Pid> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| member(pid_of(entry.file_name().to_str()?)?, supervisor)).collect()
+    entries.filter_map(|entry| pid_of(entry.file_name().to_str()?))
 }
 
 /// For the supervisor: signals the descendants of a command that have left its group for another of the session, as `timeout`
-/// does.
-pub(super) fn signal_descendants(leader: Pid, signal: Signal) {
+/// does, or of any session.
+pub(super) fn signal_descendants(leader: Pid, signal: Signal, in_any_session: bool) {
     let (mut found, mut next) = (vec![leader], 0);
     while let Some(pid) = found.get(next).copied() {
         next += 1;
-        if member(pid, getpid()).is_some_and(|member| member.group != leader.as_raw_pid()) {
+        let member = member(pid, getpid());
+        if member.as_ref().map_or(in_any_session, |member| member.group != leader.as_raw_pid()) {
             let _ = kill_process(pid, signal);
         }
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -36,15 +37,15 @@ pub(super) fn signal_descendants(leader: Pid, signal: Signal) {
 
 /// For the supervisor, after the group of a run is gone, or with no mark after all are: kills the rest and waits for it. A killed
 /// process hands its children to the supervisor before it can be waited for, so each round has something to wait for or is the
-/// last.
-pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders) {
+/// last. A daemon, which has a session of its own, continues, unless all are to end.
+pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: bool) {
     loop {
         let leaders = leaders.lock();
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
-            let is_of_run = || mark.is_none_or(|mark| is_marked(*pid, mark));
-            // A daemon has a session of its own, and continues.
-            !leaders.contains(pid) && !has_ended() && member(*pid, getpid()).is_some() && is_of_run()
+            let is_of_run = || mark.is_none_or(|mark| run_of(*pid) == mark);
+            let is_near = || in_any_session || member(*pid, getpid()).is_some();
+            !leaders.contains(pid) && !has_ended() && is_near() && is_of_run()
         };
         let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
         drop(leaders);
@@ -58,16 +59,18 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders) {
     }
 }
 
-/// For the worker, which cannot wait for them: kills the members until a round finds no new one.
+/// For the worker, which cannot wait for them: kills the members, and the processes of runs that end whole, until a round
+/// finds no new one.
 pub(super) fn end(supervisor: Pid) {
-    let mut killed = HashSet::new();
+    let (mut killed, mark) = (HashSet::new(), mark_of_all(supervisor.as_raw_pid()));
     loop {
-        let fresh: Vec<Member> = members(supervisor).into_iter().filter(|member| killed.insert(member.pid)).collect();
+        let members = pids().filter(|pid| member(*pid, supervisor).is_some() || run_of(*pid).starts_with(&mark));
+        let fresh: Vec<Pid> = members.filter(|pid| killed.insert(*pid)).collect();
         if fresh.is_empty() {
             return;
         }
-        for member in fresh {
-            let _ = kill_process(member.pid, Signal::KILL);
+        for pid in fresh {
+            let _ = kill_process(pid, Signal::KILL);
         }
     }
 }
@@ -77,7 +80,7 @@ fn children() -> Vec<Pid> {
     let own = getpid();
     // Some kernels have no such list.
     let listed = pids_in(format!("/proc/self/task/{own}/children").into());
-    listed.unwrap_or_else(|| members(own).into_iter().map(|member| member.pid).collect())
+    listed.unwrap_or_else(|| pids().filter(|pid| member(*pid, own).is_some()).collect())
 }
 
 fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
@@ -85,10 +88,12 @@ fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
     Some(pids.split_whitespace().filter_map(pid_of).collect())
 }
 
-fn is_marked(pid: Pid, mark: &str) -> bool {
-    let variable = format!("{RUN}={mark}");
+/// The mark of a process; empty without one.
+fn run_of(pid: Pid) -> String {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())
+    let mut variables = environment.split(|byte| *byte == 0);
+    let mark = variables.find_map(|found| found.strip_prefix(RUN.as_bytes())?.strip_prefix(b"="));
+    String::from_utf8_lossy(mark.unwrap_or_default()).into_owned()
 }
 
 fn pid_of(text: &str) -> Option<Pid> {
@@ -102,5 +107,5 @@ fn member(pid: Pid, supervisor: Pid) -> Option<Member> {
     let _state = fields.next()?;
     let mut numbers = fields.map_while(|field| field.parse::<i32>().ok());
     let (_parent, group, session) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    (pid != supervisor && session == supervisor.as_raw_pid()).then_some(Member { pid, group })
+    (pid != supervisor && session == supervisor.as_raw_pid()).then_some(Member { group })
 }

@@ -156,6 +156,40 @@ async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
     assert_gone(&of_other);
 }
 
+/// Processes that leave the session, as the tools of coding agents do: at once, twice, below another one, by Python. Each writes
+/// its number into the pipe UP.
+const DETACHED: [&str; 4] = [
+    "setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' &",
+    "setsid setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' &",
+    "setsid sh -c 'setsid sh -c \"echo \\$\\$ > UP; sleep 1000\" & trap \"\" TERM; sleep 1000' &",
+    "python3 -c 'import subprocess as s; s.Popen([\"sh\", \"-c\", \"echo $$ > UP; sleep 1000\"], start_new_session=True, close_fds=False)' &",
+];
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_run_that_ends_whole_no_process_of_any_session_is_left() {
+    for detached in DETACHED {
+        for (end, rest) in [("exit", "exit 3"), ("stop", "sleep 1000"), ("supervisor", "sleep 1000")] {
+            let (supervisor, up, is_up, alive) = (supervisor(), Pipe::new(), Pipe::new(), Pipe::new());
+            let line = format!("exec 9> {alive}; {detached} read pid < UP; echo > {is_up}; {rest}");
+            let spec = Spec { ends_all: true, ..sh(&line.replace("UP", &up.to_string())) };
+            let mut supervised = start(&supervisor, spec).await;
+            let mut alive = File::open(&alive.path).unwrap();
+            is_up.read();
+            match end {
+                "exit" => assert_eq!(soon(supervised.wait()).await.unwrap().exit, Exit::Code(3)),
+                "stop" => _ = soon(supervised.stop(Duration::from_millis(20))).await.unwrap(),
+                _killed => {
+                    rustix::process::kill_process(supervised.lifeline.pid, Signal::KILL).unwrap();
+                    soon(supervised.wait()).await.unwrap_err();
+                }
+            }
+            let n_read = blocking(move || alive.read_to_end(&mut Vec::new())).unwrap();
+            assert_eq!(n_read, 0, "it ends with the run's last process");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_command_may_clean_up() {
     let up = Pipe::new();
@@ -263,13 +297,14 @@ fn a_worker_killed_with_9_leaves_no_child() {
         (None, "timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
         (None, "env -i timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
         (Some("x".repeat(100_000)), "echo $$ > UP; sleep 1000"),
+        (None, "setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & sleep 1000"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let lock = lock_shared(&path).unwrap();
         lock.unlock().unwrap();
         let up = Pipe::new();
-        let spec = Spec { input, ..sh(&command.replace("UP", &up.to_string())) };
+        let spec = Spec { input, ends_all: true, ..sh(&command.replace("UP", &up.to_string())) };
         let mut worker = Command::new(program().path)
             .args(["work", &serde_json::to_string(&spec).unwrap(), path.to_str().unwrap()])
             .spawn()
@@ -299,7 +334,7 @@ fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 fn sh(command: &str) -> Spec {
-    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![] }
+    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![], ends_all: false }
 }
 
 /// The example built with this test binary: a test binary's own `main` cannot become a supervisor.
