@@ -3,7 +3,7 @@
 //!
 //!     cargo run --example executor FILE
 //!
-//! It makes a small plan in FILE, carries it out beside the planner's host, and prints how the plan ended.
+//! It makes a small plan in FILE, carries it out next to the planner's host, and prints how the plan ended.
 
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::planning;

@@ -12,12 +12,12 @@ use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::output::Outputs;
+use crate::output::{Outputs, Written};
 use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::{Shell, shell_word};
 use crate::supervisor::Spec;
-use crate::usage::{Reported, read, with_estimate};
+use crate::usage::{Reported, read, usage_so_far, with_estimate};
 
 /// The argument that is replaced by the prompt.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -121,11 +121,15 @@ impl Agent {
                 };
                 (ending, usage)
             }
-            Err(Ending::Failed { error, class: class @ FailureClass::NotStarted, run }) => {
-                let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", self.name);
-                (Ending::Failed { error, class, run }, Usage::default())
-            }
-            Err(ending) => (ending, Usage::default()),
+            Err(cut_short) => match *cut_short {
+                (Ending::Failed { error, class: class @ FailureClass::NotStarted, run }, _) => {
+                    let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", self.name);
+                    (Ending::Failed { error, class, run }, Usage::default())
+                }
+                (ending, Written { out, .. }) => {
+                    (ending, with_estimate(usage_so_far(&out.text), counts_tokens, &prompt, &out.text))
+                }
+            },
         }
     }
 

@@ -1,11 +1,9 @@
-//! Checks before a task begins that the files and links that it reads exist. A missing one becomes a question. Links
-//! are checked only if configured, by their status alone.
+//! Checks before a task begins that the files that it reads exist. A missing one becomes a question. Links are only checked for
+//! their form.
 
 use std::path::{Path, PathBuf};
 
 use crewlog_planner::event::TaskInput;
-
-use crate::links::Links;
 
 /// Endings of documents and data.
 const DOCUMENTS: &str = "md mdx txt rst adoc pdf doc docx odt xls xlsx ppt pptx csv tsv json jsonl yaml yml toml xml html ini \
@@ -14,21 +12,17 @@ const DOCUMENTS: &str = "md mdx txt rst adoc pdf doc docx odt xls xlsx ppt pptx 
 /// The answer that lets a task start without the missing file.
 pub const GO_ON: &str = "go on";
 
-/// Checks a task's attachments on a blocking thread. With `links`, the links must answer too.
+/// Checks a task's attachments on a blocking thread.
 ///
 /// # Errors
 /// The question to ask if something is missing.
-pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(), String> {
+pub(crate) async fn checked(input: &TaskInput) -> Result<(), String> {
     if input.needs.is_empty() {
         return Ok(());
     }
     let input = input.clone();
     // A file may be on a slow, remote machine.
-    let checking = move || match links {
-        Some(links) => check_with_links(&input, &links),
-        None => check(&input),
-    };
-    tokio::task::spawn_blocking(checking).await.unwrap_or_else(|error| {
+    tokio::task::spawn_blocking(move || check(&input)).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the attachments of a task could not be checked");
         Ok(())
     })
@@ -39,19 +33,6 @@ pub(crate) async fn checked(input: &TaskInput, links: Option<Links>) -> Result<(
 /// # Errors
 /// The question to ask if something is missing.
 pub fn check(input: &TaskInput) -> Result<(), String> {
-    check_by(input, &|_link| Ok(()))
-}
-
-/// Checks a task's attachments; links must answer too. It blocks.
-///
-/// # Errors
-/// The question to ask if something is missing.
-pub fn check_with_links(input: &TaskInput, links: &Links) -> Result<(), String> {
-    let looking = links.begin();
-    check_by(input, &|link| looking.look(link))
-}
-
-fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
     for needed in &input.needs {
         let mut given = needed.as_str();
         let mut seen = vec![given];
@@ -59,7 +40,7 @@ fn check_by(input: &TaskInput, reach: &dyn Fn(&str) -> Result<(), String>) -> Re
             continue;
         }
         // An answer that names a missing file was asked about again, under its own name.
-        while let Err(reason) = look(given, input.folder.as_deref(), reach) {
+        while let Err(reason) = look(given, input.folder.as_deref()) {
             let question = question(given, &reason);
             let answered = input.answers.iter().rev().find(|answered| answered.question == question);
             match answered.map(|answered| answered.answer.trim()) {
@@ -97,11 +78,11 @@ fn question(reference: &str, reason: &str) -> String {
 }
 
 /// The reason why a path or a link cannot be read, if so.
-fn look(reference: &str, folder: Option<&str>, reach: &dyn Fn(&str) -> Result<(), String>) -> Result<(), String> {
+fn look(reference: &str, folder: Option<&str>) -> Result<(), String> {
     if let Some(rest) = ["https://", "http://"].iter().find_map(|scheme| reference.strip_prefix(scheme)) {
         let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
         let is_link = !host.is_empty() && !host.starts_with(':') && !reference.contains(char::is_whitespace);
-        return if is_link { reach(reference) } else { Err("is not a link".to_owned()) };
+        return if is_link { Ok(()) } else { Err("is not a link".to_owned()) };
     }
     let path = reference.strip_prefix("file://").or_else(|| reference.strip_prefix("file:")).unwrap_or(reference);
     let path = path.strip_prefix("localhost/").map_or_else(|| PathBuf::from(path), |path| Path::new("/").join(path));

@@ -22,7 +22,6 @@ pub mod exports;
 pub mod history;
 #[cfg(feature = "sealing")]
 pub mod keys;
-pub mod links;
 pub mod liveness;
 pub mod matching;
 pub mod model;

@@ -105,16 +105,17 @@ impl Finished {
 }
 
 /// Runs a program until it ends or `stop` asks to stop it: then, and when it could not start, ran too long or was
-/// ended by a signal, the error is the task's ending. No child process is left when this returns.
+/// ended by a signal, the error is the task's ending with the output so far. No child process is left when this returns.
 pub(crate) async fn run(
     supervisor: &Supervisor,
     spec: Spec,
     outputs: Outputs,
     timeout: Duration,
     stop: &mut watch::Receiver<Option<Stop>>,
-) -> Result<Finished, Ending> {
+) -> Result<Finished, Box<(Ending, Written)>> {
     let started = Instant::now();
-    let mut supervised = supervisor.start(spec, outputs).await.map_err(|error| not_started(&error.to_string()))?;
+    let supervised = supervisor.start(spec, outputs).await;
+    let mut supervised = supervised.map_err(|error| Box::new((not_started(&error.to_string()), Written::default())))?;
     let (ended, cut_short) = tokio::select! {
         // A program that has ended is not reported as stopped.
         biased;
@@ -131,18 +132,24 @@ pub(crate) async fn run(
     };
     let ran_for = started.elapsed();
     match (ended, cut_short) {
-        (_, Some(CutShort::Stopped(stop))) => Err(stop.ending(true)),
+        (ended, Some(CutShort::Stopped(stop))) => Err(Box::new((stop.ending(true), written_of(ended)))),
         (ended, Some(CutShort::TimedOut)) => {
-            let text = ended.as_ref().map(|ended| ended.written.text()).unwrap_or_default();
-            let error = format!("stopped after {}, its time-out\n{text}", duration(millis(timeout)));
-            let run = ended.ok().map(|ended| details(&ended, ran_for));
-            Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::TimedOut, run })
+            let run = ended.as_ref().ok().map(|ended| details(ended, ran_for));
+            let written = written_of(ended);
+            let error = format!("stopped after {}, its time-out\n{}", duration(millis(timeout)), written.text());
+            let error = error.trim_end().to_owned();
+            Err(Box::new((Ending::Failed { error, class: FailureClass::TimedOut, run }, written)))
         }
         (Ok(ended), None) => finished(ended, ran_for),
         (Err(error), None) => {
-            Err(unknown(format!("its supervisor was lost, and with it the outcome of the command: {error}")))
+            let ending = unknown(format!("its supervisor was lost, and with it the outcome of the command: {error}"));
+            Err(Box::new((ending, Written::default())))
         }
     }
+}
+
+fn written_of(ended: std::io::Result<Ended>) -> Written {
+    ended.map(|ended| ended.written).unwrap_or_default()
 }
 
 /// Returns when the flag is set or its sender is gone.
@@ -172,17 +179,18 @@ enum CutShort {
     Stopped(Stop),
 }
 
-fn finished(ended: Ended, ran_for: Duration) -> Result<Finished, Ending> {
-    let details = details(&ended, ran_for);
-    match ended.exit {
-        Exit::Code(code) => Ok(Finished { code, written: ended.written, details }),
+fn finished(ended: Ended, ran_for: Duration) -> Result<Finished, Box<(Ending, Written)>> {
+    let (details, written) = (details(&ended, ran_for), ended.written);
+    let ending = match ended.exit {
+        Exit::Code(code) => return Ok(Finished { code, written, details }),
         Exit::Signal(signal) => {
-            let error = format!("ended by signal {signal}\n{}", ended.written.text());
-            Err(Ending::Failed { error: error.trim_end().to_owned(), class: FailureClass::Task, run: Some(details) })
+            let error = format!("ended by signal {signal}\n{}", written.text()).trim_end().to_owned();
+            Ending::Failed { error, class: FailureClass::Task, run: Some(details) }
         }
-        Exit::NotStarted { reason } => Err(not_started(&reason)),
-        Exit::Lost { reason } => Err(unknown(format!("the outcome of the command is unknown: {reason}"))),
-    }
+        Exit::NotStarted { reason } => not_started(&reason),
+        Exit::Lost { reason } => unknown(format!("the outcome of the command is unknown: {reason}")),
+    };
+    Err(Box::new((ending, written)))
 }
 
 /// It may have done all, some or none of its work.

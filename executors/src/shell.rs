@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use crate::output::Outputs;
 use crate::run::{Job, Stop, run};
 use crate::supervisor::{Spec, Supervisor};
-use crate::usage::{Reported, read};
+use crate::usage::{Reported, read, usage_so_far};
 
 /// The name of the executor of commands.
 pub const SHELL: &str = "shell";
@@ -71,7 +71,7 @@ impl Shell {
         let spec = job.spec(argv, None, self.env.clone());
         let finished = match run(&self.supervisor, spec, Outputs::Mixed, timeout, stop).await {
             Ok(finished) => finished,
-            Err(ending) => return (ending, Usage::default()),
+            Err(cut_short) => return (cut_short.0, usage_so_far(&cut_short.1.text())),
         };
         let Reported { text, usage, failure } = read(&finished.written.text());
         let ending = match finished.failure(failure.as_deref()) {

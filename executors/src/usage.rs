@@ -1,5 +1,7 @@
 //! Reads from the output of a program its last message, its usage or an estimate of it, and its failure.
 
+use std::collections::BTreeMap;
+
 use crewlog_planner::event::Usage;
 use crewlog_planner::text::{estimate_tokens, truncate};
 use serde_json::Value;
@@ -55,6 +57,20 @@ pub fn read(text: &str) -> Reported {
     Reported { text: run.text.unwrap_or_else(|| text.to_owned()), usage: run.usage, failure }
 }
 
+/// The usage that the output of a run shows which was cut short: the totals of its events so far, else the sum of its messages.
+pub fn usage_so_far(text: &str) -> Usage {
+    let Reported { usage, .. } = read(text);
+    if !usage.is_nothing() {
+        return usage;
+    }
+    let mut run = AgentRun::default();
+    objects(text.trim_end()).0.iter().for_each(|event| run.take(event));
+    if run.usage.is_nothing() {
+        run.messages.values().for_each(|message| run.usage.add(message));
+    }
+    run.usage
+}
+
 /// The JSON objects that begin a line, also of arrays, and whether the text begins or ends with one: others are quoted in it.
 fn objects(whole: &str) -> (Vec<Value>, bool) {
     let (mut found, mut is_edge, mut text) = (Vec::new(), false, whole);
@@ -83,6 +99,8 @@ struct AgentRun {
     end: Option<Option<String>>,
     text: Option<String>,
     usage: Usage,
+    /// The usage of each message of Claude Code, by its id: an event for each part of a message repeats it.
+    messages: BTreeMap<String, Usage>,
 }
 
 impl AgentRun {
@@ -98,6 +116,10 @@ impl AgentRun {
             ("message", _) if event["role"] == "assistant" => {
                 let before = self.text.take().filter(|_| event["delta"] == true).unwrap_or_default();
                 self.text = Some(before + event["content"].as_str().unwrap_or_default());
+            }
+            ("assistant", _) if event["message"]["usage"].is_object() => {
+                let id = event["message"]["id"].as_str().unwrap_or_default().to_owned();
+                self.messages.insert(id, usage_of(&event["message"]["usage"], &Value::Null));
             }
             ("item.completed", _) if event["item"]["type"] == "agent_message" => self.say(&event["item"]["text"]),
             ("text", true) => self.say(&part["text"]),
@@ -235,6 +257,34 @@ mod tests {
         check(&format!("painted\nQUESTION: which?\n{said}\n"), "painted\nQUESTION: which?", 1_200, 34, 12_500);
         check("USAGE: {\"output_tokens\": 3}", "", 0, 3, 0);
         check("USAGE: {\"cost\": -1}", "", 0, 0, 0);
+    }
+
+    #[test]
+    fn the_output_of_a_run_that_was_cut_short_shows_its_usage_so_far() {
+        let init = "{\"type\":\"system\",\"subtype\":\"init\",\"session_id\":\"s\"}\n";
+        let message = |id: &str, output: u64| {
+            format!(
+                "{{\"type\":\"assistant\",\"message\":{{\"id\":\"{id}\",\"usage\":{{\"input_tokens\":10,\
+                 \"cache_read_input_tokens\":100,\"output_tokens\":{output}}}}}}}\n"
+            )
+        };
+        let codex = "{\"type\":\"thread.started\"}\n\
+                     {\"type\":\"turn.completed\",\"usage\":{\"input_tokens\":90,\"output_tokens\":5}}\n\
+                     {\"type\":\"turn.started\"}\n";
+        let failed = "{\"type\":\"result\",\"subtype\":\"error_max_turns\",\"is_error\":true,\"total_cost_usd\":1.4,\
+                      \"usage\":{\"input_tokens\":2409,\"output_tokens\":900}}";
+        for (text, input_tokens, output_tokens, cost_micros) in [
+            // A part of a message repeats its usage.
+            (format!("{init}{}{}{}{{\"type\":\"assis", message("a", 3), message("a", 3), message("b", 4)), 220, 7, 0),
+            (codex.to_owned(), 90, 5, 0),
+            (format!("{init}{}{failed}", message("a", 3)), 2409, 900, 1_400_000),
+            ("work\nUSAGE: {\"input_tokens\": 7}\n".to_owned(), 7, 0, 0),
+            ("work".to_owned(), 0, 0, 0),
+            (String::new(), 0, 0, 0),
+        ] {
+            let expected = Usage { input_tokens, output_tokens, cost_micros, ..Usage::default() };
+            assert_eq!(usage_so_far(&text), expected, "{text}");
+        }
     }
 
     #[test]

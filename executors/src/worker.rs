@@ -22,7 +22,6 @@ use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
-use crate::links::Links;
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::plans::wait_to_retry;
@@ -68,8 +67,6 @@ pub struct Worker {
     interrupted: InterruptedTask,
     /// The planner of sub-plans.
     agents: Agents,
-    /// Checks whether links answer, if configured.
-    links: Option<Links>,
     /// The plans whose missing folders were reported.
     left: Mutex<HashSet<String>>,
 }
@@ -85,17 +82,12 @@ impl Worker {
     ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
-        Self { store, roster, life, jobs, interrupted, agents, links: None, left: Mutex::default() }
+        Self { store, roster, life, jobs, interrupted, agents, left: Mutex::default() }
     }
 
     /// Makes its agents plan their sub-plans by a model.
     pub fn planning_by(self, model: PlansByModel) -> Self {
         Self { agents: self.agents.with_model(model), ..self }
-    }
-
-    /// Makes it check the links that a task reads before the task starts.
-    pub fn checking_links(self, links: Links) -> Self {
-        Self { links: Some(links), ..self }
     }
 
     /// Carries out tasks until `stop` is set, then stops what runs, gives it back, and returns.
@@ -195,9 +187,9 @@ impl Worker {
         }
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        // Only the holder checks links, and renders the prompt that the start of an agent records.
-        let is_early = self.links.is_none() && !matches!(actor, Actor::Agent(..));
-        let checked = if is_early { Some(attachments::checked(&dispatch.parameters, None).await) } else { None };
+        // Only the holder renders the prompt that the start of an agent records.
+        let is_early = !matches!(actor, Actor::Agent(..));
+        let checked = if is_early { Some(attachments::checked(&dispatch.parameters).await) } else { None };
         let starts = checked.as_ref().is_some_and(Result::is_ok);
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
@@ -250,9 +242,9 @@ impl Worker {
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
-    /// An agent's prompt, once the files and links of the task are there.
+    /// An agent's prompt, once the files of the task are there.
     async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch, cut_off: bool) -> Result<Option<String>, Ending> {
-        let checked = attachments::checked(&dispatch.parameters, self.links.clone()).await;
+        let checked = attachments::checked(&dispatch.parameters).await;
         checked.map_err(|question| Ending::Asked { question, default: None })?;
         match actor {
             Actor::Agent(..) => {

@@ -58,8 +58,6 @@ pub struct Config {
     pub registry: ToolRegistry,
     /// False if these came with a repository.
     pub knows_tools: bool,
-    /// Links that a task reads must answer before it begins.
-    pub check_links: bool,
     pub hooks: HooksConfig,
     pub secrets: Secrets,
     pub serve: ServeConfig,
@@ -180,7 +178,6 @@ impl Config {
         }
         Self {
             model: self.model.or(below.model),
-            check_links: self.check_links || below.check_links,
             secrets: self.secrets.and(below.secrets),
             plan: [below.plan, self.plan].concat(),
             ..self
@@ -258,17 +255,10 @@ struct FileToml {
     model: Option<ModelConfig>,
     agents: BTreeMap<AgentType, tools::TypeToml>,
     tools: Vec<Spanned<Tool>>,
-    attachments: AttachmentsToml,
     hooks: HooksConfig,
     secrets: Secrets,
     serve: ServeConfig,
     plan: BTreeMap<Spanned<String>, toml::Value>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct AttachmentsToml {
-    check_links: bool,
 }
 
 #[derive(Deserialize)]
@@ -354,10 +344,9 @@ fn parse(text: &str) -> Result<Config, Fault> {
         settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
     };
     let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
-    let check_links = file.attachments.check_links;
     let FileToml { project, model, hooks, secrets, serve, .. } = file;
     let (file, knows_tools) = (None, true);
-    Ok(Config { file, project, agents, model, registry, knows_tools, check_links, hooks, secrets, serve, plan })
+    Ok(Config { file, project, agents, model, registry, knows_tools, hooks, secrets, serve, plan })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use clap::Args;
 use crewlog_executors::crew::{self, Crew, reacting};
-use crewlog_executors::links::{LINK_TIME_MAX, Links};
 use crewlog_executors::model::{Client, ModelError};
 use crewlog_executors::roster::Roster;
 use crewlog_executors::summaries::Summarizer;
@@ -128,11 +127,6 @@ impl Runtime {
         let made = planner.and_then(|made| or_warning(made, "no model plans for agents", "they plan by rule"));
         if let Some(planner) = made {
             worker = worker.planning_by(planner);
-        }
-        if session.config()?.check_links {
-            worker = worker.checking_links(Links::new(LINK_TIME_MAX).map_err(|error| {
-                Failure::user(format!("links cannot be checked: {error}")).hint("set check_links = false")
-            })?);
         }
         let (taking_in, taken_in) = watch::channel(Position(0));
         let host = match scope.clone() {

@@ -375,3 +375,20 @@ fn every_test_agent_can_be_started() {
         assert_eq!(entry.metadata().unwrap().permissions().mode() & 0o111, 0o111, "{:?}", entry.path());
     }
 }
+
+#[tokio::test]
+async fn a_run_that_timed_out_has_used_what_its_output_shows() {
+    let folder = TempDir::new().unwrap();
+    let (_stop, mut never) = watch::channel(None);
+    let said = r#"{"type":"assistant","message":{"id":"a","usage":{"input_tokens":70,"output_tokens":5}}}"#;
+    let cut =
+        Agent { timeout: Some(Duration::from_millis(300)), ..agent(&["sh", "-c", "echo \"$0\"; sleep 1000", said]) };
+    let (ending, usage) = run_until(cut, &task("Look"), &folder, &mut never).await;
+    assert!(matches!(ending, Ending::Failed { class: FailureClass::TimedOut, .. }), "{ending:?}");
+    assert_eq!(usage, Usage { input_tokens: 70, output_tokens: 5, ..Usage::default() });
+    // It says nothing, and its plan counts tokens: an estimate of its prompt.
+    let silent = Agent { timeout: Some(Duration::from_millis(300)), ..agent(&["sleep", "1000"]) };
+    let counted = TaskInput { counts_tokens: true, ..task("Look") };
+    let (_, usage) = run_until(silent, &counted, &folder, &mut never).await;
+    assert!(usage.input_tokens > 0 && usage.estimated_tokens == usage.input_tokens, "{usage:?}");
+}

@@ -1,11 +1,6 @@
 //! Files that a task reads exist before it starts, or a person is asked for them.
 
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::time::Duration;
-
-use crewlog_executors::attachments::{GO_ON, check, check_with_links};
-use crewlog_executors::links::Links;
+use crewlog_executors::attachments::{GO_ON, check};
 use crewlog_mq::Handler;
 use crewlog_planner::event::{Answered, Command, Event, PlannerCmd, PlannerConfig, TaskInput};
 use crewlog_planner::plan::TaskId;
@@ -89,71 +84,4 @@ fn a_file_to_create_or_named_by_an_earlier_task_raises_no_question() {
     assert_eq!(needs("1. Run `cat none.txt`\n"), [Vec::<String>::new()]);
     assert_eq!(needs("- Write report.md\n- Review report.md\n"), [Vec::<String>::new(), Vec::new()]);
     assert_eq!(needs("- Review report.md\n- Review src/*.rs\n"), [vec!["report.md".to_owned()], Vec::new()]);
-}
-
-/// A server with a separate answer for each path, any number of times; its requests are returned as lines.
-fn server() -> (String, std::sync::mpsc::Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let (asked, lines) = std::sync::mpsc::channel();
-    std::thread::spawn(move || {
-        let mut silent = Vec::new();
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut line = String::new();
-            BufReader::new(&stream).read_line(&mut line).unwrap();
-            let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-            let status = match path.as_str() {
-                "/there" => "200 OK",
-                "/no-head" => "405 Method Not Allowed",
-                "/moved" => "302 Found\r\nlocation: /there",
-                "/round" => "302 Found\r\nlocation: /round",
-                "/secret" => "403 Forbidden",
-                "/slow" => {
-                    silent.push(stream);
-                    let _ = asked.send(line);
-                    continue;
-                }
-                _gone => "404 Not Found",
-            };
-            let _ = write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
-            let _ = asked.send(line);
-        }
-    });
-    (address, lines)
-}
-
-#[tokio::test]
-async fn an_unreachable_link_is_asked_about_when_link_checks_are_on() {
-    let (address, lines) = server();
-    let folder = tempfile::tempdir().unwrap();
-    let links = Links::new(Duration::from_millis(500)).unwrap();
-    let parameters = |needs: &str| TaskInput { needs: vec![needs.into()], ..told("1. Paint it\n", &folder) };
-    let looked = async |parameters: TaskInput| {
-        let links = links.clone();
-        tokio::task::spawn_blocking(move || check_with_links(&parameters, &links)).await.unwrap()
-    };
-    for there in ["/there", "/no-head", "/moved"] {
-        assert!(looked(parameters(&format!("{address}{there}"))).await.is_ok(), "{there}");
-    }
-    for (path, why) in [
-        ("/gone", "answers 404 Not Found. "),
-        ("/secret", "answers 403 Forbidden. "),
-        ("/round", "redirects too often. "),
-        ("/slow", "did not answer within 500 ms. "),
-    ] {
-        let link = format!("{address}{path}");
-        let question = looked(parameters(&link)).await.unwrap_err();
-        assert!(question.starts_with(&format!("{link} {why}")), "{question}");
-    }
-    assert!(looked(parameters("http://127.0.0.1:1/a")).await.unwrap_err().contains(" cannot be reached. "));
-    // A replacement link is checked, too.
-    let mut given = parameters(&format!("{address}/gone"));
-    let question = looked(given.clone()).await.unwrap_err();
-    given.answers.push(Answered { task: TaskId(1), label: None, question, answer: format!("{address}/there") });
-    assert_eq!(looked(given).await, Ok(()));
-    assert!(lines.try_iter().all(|line| line.starts_with("HEAD ")));
-    // Without `check_links` there is no request.
-    assert!(check(&parameters(&format!("{address}/gone"))).is_ok());
-    assert!(lines.try_recv().is_err());
 }

@@ -220,6 +220,29 @@ fn commands_start_even_after_the_token_budget_is_used_up() {
 }
 
 #[test]
+fn commands_count_once_one_has_reported_usage() {
+    check_with(
+        of_tokens(500),
+        "1. Run `sh a.sh`\n2. Run `sh a.sh`\n3. Run `sh a.sh`\n",
+        "
+        > start
+        planned 1 2 3
+        dispatched 1#1
+        > 1 used 300
+        1#1 used 300 and 0 tokens
+        > 1 done
+        1 Completed:
+        dispatched 2#1
+        > 2 used 300
+        2#1 used 300 and 0 tokens
+        > 2 done
+        2 Completed:
+        paused: the budget of 500 tokens is used up: 600 tokens spent
+        ",
+    );
+}
+
+#[test]
 fn a_failed_task_is_retried_only_within_the_budget() {
     check_with(
         of_tokens(1_000),

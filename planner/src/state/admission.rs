@@ -88,7 +88,8 @@ impl PlannerState {
 
     /// True when the budget admits a task; then its expected usage is reserved. Compensating tasks are not limited.
     pub(crate) fn admit(&self, ledger: &mut Ledger, task: &Task) -> bool {
-        let shortage = Measure::ALL.into_iter().filter(|measure| may_use(*measure, &task.plan)).find_map(|measure| {
+        let mut measures = Measure::ALL.into_iter().filter(|measure| self.may_use(*measure, &task.plan));
+        let shortage = measures.find_map(|measure| {
             let limit = measure.limit(&self.config.budget)?;
             let (spent, reserved) = (measure.of(&self.spending.total), ledger.reserved[measure as usize]);
             let is_short = spent.saturating_add(reserved) >= limit;
@@ -103,7 +104,7 @@ impl PlannerState {
     }
 
     fn reserve(&self, ledger: &mut Ledger, task: &Task) {
-        for measure in Measure::ALL.into_iter().filter(|measure| may_use(*measure, &task.plan)) {
+        for measure in Measure::ALL.into_iter().filter(|measure| self.may_use(*measure, &task.plan)) {
             let reserved = &mut ledger.reserved[measure as usize];
             *reserved = reserved.saturating_add(self.expected(measure, &task.plan));
         }
@@ -119,11 +120,12 @@ impl PlannerState {
             (Measure::Tokens | Measure::Cost | Measure::Duration, _) => measure.of(total) / n_ended,
         }
     }
-}
 
-/// True if the budget limits a measure that the task uses. Commands use no tokens.
-fn may_use(measure: Measure, task: &TaskPlan) -> bool {
-    let is_limited = task.compensates.is_none() && lane(task) != Lane::Questions;
-    let is_command = lane(task) == Lane::Commands && !task.is_delegated();
-    is_limited && (measure == Measure::Duration || !is_command)
+    /// True if the budget limits a measure that the task uses. Commands use only time, until one reports something else.
+    fn may_use(&self, measure: Measure, task: &TaskPlan) -> bool {
+        let is_limited = task.compensates.is_none() && lane(task) != Lane::Questions;
+        let is_command = lane(task) == Lane::Commands && !task.is_delegated();
+        let has_used = || measure.of(&self.spending.by_lane[Lane::Commands as usize].total) > 0;
+        is_limited && (measure == Measure::Duration || !is_command || has_used())
+    }
 }

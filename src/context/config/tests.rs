@@ -222,14 +222,6 @@ fn every_documented_model_example_is_valid() {
 }
 
 #[test]
-fn links_are_checked_only_if_the_configuration_says_so() {
-    for (text, expected) in [("", false), ("[attachments]\n", false), ("[attachments]\ncheck_links = true\n", true)] {
-        assert_eq!(super::parse(text).unwrap().check_links, expected, "{text:?}");
-    }
-    assert!(super::parse("[attachments]\ncheck_link = true\n").is_err());
-}
-
-#[test]
 fn hooks_allow_on_errors_and_lease_edits_unless_the_configuration_says_otherwise() {
     use crate::context::config::{HooksConfig, OnError};
     let default = HooksConfig { on_error: OnError::Allow, strict: false, lease_on_edit: true };
