@@ -9,9 +9,11 @@ use crewlog_planner::claim::Ending;
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
+use crewlog_planner::text::millis;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
+use crate::limits::resets_in;
 use crate::output::{Outputs, Written};
 use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
@@ -151,7 +153,11 @@ impl Agent {
         };
         let is_rate_limited =
             finished.code == TEMPORARY_FAILURE || [how, &out, &err].into_iter().any(says_rate_limited);
-        let class = if is_rate_limited { FailureClass::RateLimited } else { FailureClass::Task };
+        let until = || [how, &out, &err].into_iter().filter_map(|text| resets_in(text, &jiff::Zoned::now())).min();
+        let class = match is_rate_limited {
+            true => FailureClass::RateLimited { retry_after_ms: until().map(millis) },
+            false => FailureClass::Task,
+        };
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
         finished.failed(how, &said.collect::<Vec<_>>().join("\n"), class)
     }

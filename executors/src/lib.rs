@@ -22,6 +22,7 @@ pub mod exports;
 pub mod history;
 #[cfg(feature = "sealing")]
 pub mod keys;
+pub mod limits;
 pub mod liveness;
 pub mod matching;
 pub mod model;

@@ -32,6 +32,9 @@ pub struct Task {
     pub first_question: Option<QuestionId>,
     /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
+    /// How often in a row its executor was at a rate limit.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub n_limits: u32,
     /// The task whose failure stopped the plan, if this one was skipped for that.
     pub stopped_by: Option<TaskId>,
     /// The last claim whose usage is recorded.

@@ -191,6 +191,11 @@ impl Progress {
                 let text = format!("attempt {attempt} in {wait}: {}", reason_of(task));
                 self.line("RETRY", YELLOW, None, task, &text);
             }
+            Event::LimitReached { task_id, delay_ms, .. } => {
+                let task = task(task_id)?;
+                let text = format!("in {}: {}", duration(*delay_ms), reason_of(task));
+                self.line("WAIT", YELLOW, None, task, &text);
+            }
             Event::PlanStopped { because } => {
                 self.note_of_plan(&format!("stops: task {} failed", task(because)?.plan.name()));
             }

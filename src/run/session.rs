@@ -12,7 +12,7 @@ use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Sta
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, State, States};
-use crewlog_planner::prompt::error_lines;
+use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
@@ -30,7 +30,7 @@ use crate::ui::failure::{Code, Failure};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{self, Output, Results, say};
-use crate::ui::text::{by_default, count, visible};
+use crate::ui::text::{by_default, clock, count, visible};
 use crate::views::{PlanShown, queries, views};
 
 pub struct RunSession<'a> {
@@ -224,6 +224,10 @@ impl<'a> RunSession<'a> {
             Phase::Paused if !is_busy => return Some(End::Paused),
             Phase::Paused | Phase::Active | Phase::Empty => {}
         }
+        // A limit may last for hours, which only a person can decide to wait for.
+        if !self.session.terminal.is_interactive && !state.waits_for_limits().is_empty() {
+            return Some(End::Waiting);
+        }
         let is_asked = self.session.terminal.is_interactive && !self.asking.input_has_ended;
         let is_settled = |id| self.asking.answered.contains(id) || self.asking.left.contains(id);
         let is_answered = state.open_questions().any(|question| self.asking.answered.contains(&question.id));
@@ -306,6 +310,12 @@ impl<'a> RunSession<'a> {
         if matches!(end, End::Paused | End::Waiting) && !self.view.state().waits_for_work() {
             let as_of = views(self.session).await?.as_of(None).await?;
             as_of.waits(self.session, &self.plan).await?.iter().for_each(|line| say(line));
+        }
+        for task in self.view.state().waits_for_limits() {
+            let until = self.view.state().due(Timer::Retry(task.plan.id));
+            let until = until.map_or_else(String::new, |until| format!(" until {}", clock(until, self.store.now())));
+            let why = task.error.as_deref().map(headline).unwrap_or_default();
+            say(&format!("task {} waits{until} for a rate limit: {}", visible(&task.plan.name()), visible(&why)));
         }
         let (code, next) = self.what_next(&end);
         next.iter().for_each(|line| say(line));

@@ -140,8 +140,9 @@ fn sentence(view: &PlanView, states: &States, now: Timestamp) -> String {
     }
     let retries = |(_, task): &&(TaskId, _)| matches!(task, Situation { wait: Some(Wait::Retry { .. }), .. });
     if let Some((task, _)) = states.tasks.iter().find(retries) {
-        let task = *task;
-        return format!("{} failed and waits for its next attempt.", first_named(task));
+        let is_limited = state.waits_for_limits().iter().any(|limited| limited.plan.id == *task);
+        let cause = if is_limited { "is at a rate limit" } else { "failed" };
+        return format!("{} {cause} and waits for its next attempt.", first_named(*task));
     }
     if let Some(task) = first(State::Ready) {
         let who = state.task(task).and_then(|task| task.plan.assignee.clone());

@@ -171,3 +171,28 @@ fn an_attempt_that_timed_out_leaves_no_tool_beside_the_next() {
         assert!(rustix::process::test_kill_process(pid).is_err(), "{tool} runs");
     }
 }
+
+#[test]
+fn a_run_without_a_terminal_ends_at_a_rate_limit_and_says_until_when() {
+    let scene = Scene::new();
+    scene.write(
+        "agent.sh",
+        "echo x >> runs; [ -e free ] && exit 0; echo 'usage limit reached, try again in 2 hours'; exit 75\n",
+    );
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\n");
+    scene.write("plan.md", "- Look @w\n- Run `touch after`\n");
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(5);
+    ran.says(&["task 1 waits until ", "for a rate limit: exit code 75: usage limit reached, try again in 2 hours"]);
+    let plan = ran.stdout.trim();
+    assert_eq!(scene.show(plan)["tasks"][0]["state"], "waiting");
+    assert_eq!(scene.read("runs"), "x\n");
+    let why = scene.run(&["why", plan]).expect(0).stdout;
+    assert!(why.contains("is at a rate limit and waits for its next attempt"), "{why}");
+    let resumed = scene.run(&["resume", plan]).expect(5);
+    resumed.says(&["task 1 waits until "]);
+    assert_eq!(scene.read("runs"), "x\n", "it is not tried before");
+    scene.write("free", "");
+    scene.run(&["retry", &format!("{plan}/1"), "--now"]).expect(0);
+    scene.run(&["resume", plan]).expect(0);
+    assert!(scene.path("after").exists());
+}

@@ -221,9 +221,10 @@ async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
         ..script("ends", words)
     };
     for (words, expected) in [
-        (["75", "later", ""], FailureClass::RateLimited),
-        (["1", "claude: USAGE LIMIT REACHED|17", ""], FailureClass::RateLimited),
-        (["1", "", "HTTP 429: too many"], FailureClass::RateLimited),
+        (["75", "later", ""], FailureClass::RateLimited { retry_after_ms: None }),
+        (["1", "claude: USAGE LIMIT REACHED|17", ""], FailureClass::RateLimited { retry_after_ms: None }),
+        (["1", "", "HTTP 429: retry after 2 m"], FailureClass::RateLimited { retry_after_ms: Some(120_000) }),
+        (["75", "try again in 9 s", "in 9"], FailureClass::RateLimited { retry_after_ms: Some(9_000) }),
         (["1", "usage", "limit reached"], FailureClass::Task),
     ] {
         assert_eq!(failed(limited(&words), &task("do")).await.1, expected, "{words:?}");

@@ -1,7 +1,7 @@
 //! The effect of a failure: retries first, then the policy of the task, else of the plan.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig};
+use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use proptest::prelude::*;
@@ -342,8 +342,7 @@ fn failed_starts_timeouts_and_rate_limits_are_retried() {
         > 2 timed-out after 5 s
         2 TimedOut: after 5 s
         > 3 rate-limited wait
-        3 Planned: wait
-        3 again later
+        3 waits for a limit: wait
         > now 3
         3 again now
         dispatched 3#2
@@ -484,6 +483,41 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
         waits.push(wait.unwrap_or(0));
     }
     waits
+}
+
+/// However often: it is no failure, so the task keeps its one retry.
+#[test]
+fn a_rate_limit_is_waited_for_and_counts_as_no_failure() {
+    let mut planner = Planner::default();
+    let (user_input, attachments) = ("- Look (retry 1)\n".to_owned(), Vec::new());
+    let config = PlannerConfig { retries_max: 0, ..with(FailurePolicy::SkipDependants) };
+    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let mut report = |attempt, class| {
+        let (node_id, error) = (TaskId(1), "busy".to_owned());
+        let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
+        let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
+        let waits = events.iter().find_map(|event| match event {
+            Event::LimitReached { delay_ms, .. } => Some(*delay_ms),
+            _other => None,
+        });
+        planner.process(Command::RetryNow { task: TaskId(1) }).ok();
+        (waits, planner.state().tasks[0].status)
+    };
+    let minutes = [1, 2, 4, 8, 16, 30, 30, 30];
+    for (attempt, minutes) in (1..).zip(minutes) {
+        let (wait, status) = report(attempt, FailureClass::RateLimited { retry_after_ms: None });
+        let longest = minutes * 60_000;
+        assert!(wait.is_some_and(|wait| (longest * 3 / 4..=longest).contains(&wait)), "{wait:?} of {longest}");
+        assert_eq!(status, TaskStatus::Running, "dispatched again");
+    }
+    for (known, least) in [(0, 0), (7_000_000, 7_000_000), (u64::MAX, 691_200_000)] {
+        let attempt = 9 + u32::from(known > 0) + u32::from(known > 7_000_000);
+        let (wait, _) = report(attempt, FailureClass::RateLimited { retry_after_ms: Some(known) });
+        assert!(wait.is_some_and(|wait| (least..least + 5_000).contains(&wait)), "{wait:?} of {known}");
+    }
+    // Its own failures are still counted from none.
+    assert_eq!(report(12, FailureClass::Task), (None, TaskStatus::Running));
+    assert_eq!(report(13, FailureClass::Task), (None, TaskStatus::Failed));
 }
 
 #[test]

@@ -80,7 +80,7 @@ fn a_change_has_whole_tasks_and_all_settings_and_a_pause_its_remedy() {
         > 1 used {"input_tokens": 60, "output_tokens": 40, "cost_micros": 7, "duration_ms": 9, "estimated_tokens": 3}
         1#1 used 60 and 40 tokens
         {"epoch": 1, "usage": {"cost_micros": 7, "duration_ms": 9, "estimated_tokens": 3}}
-        > 1 rate-limited busy
+        > 1 not-started busy
         1 Planned: busy
         1 again later
         {"delay_ms": 750}

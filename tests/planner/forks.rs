@@ -330,6 +330,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         is_inherited: false,
         first_question: None,
         retry_ms: None,
+        n_limits: 0,
         stopped_by: None,
         usage_epoch: 0,
         ended_by: 0,

@@ -125,7 +125,7 @@ proptest! {
             output_bytes: epoch,
             output_is_cut: true,
         };
-        let (attempt, class) = (u32::MAX, FailureClass::RateLimited);
+        let (attempt, class) = (u32::MAX, FailureClass::RateLimited { retry_after_ms: Some(7) });
         let lease_until = Timestamp(i64::from(code));
         let usage = used(epoch);
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
@@ -330,6 +330,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::TimerSet { timer: Timer::Question(question_id), due: Timestamp(1) },
         Event::TimerFired { timer: Timer::Retry(task_id), due: Timestamp(1) },
         Event::RetryScheduled { task_id, delay_ms: n },
+        Event::LimitReached { task_id, error: text(), delay_ms: n },
         Event::RetryHastened { task_id },
         Event::PlanStopped { because: task_id },
         Event::UsageRecorded { task_id, attempt: 1, epoch: 1, usage },

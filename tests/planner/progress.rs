@@ -103,6 +103,10 @@ impl Observed {
                 self.set_waits(*task_id, false);
             }
             Event::RetryScheduled { task_id, .. } => self.set_waits(*task_id, true),
+            Event::LimitReached { task_id, .. } => {
+                self.set(*task_id, TaskStatus::Planned, false);
+                self.set_waits(*task_id, true);
+            }
             Event::TimerSet { .. }
             | Event::TimerFired { .. }
             | Event::PlanStopped { .. }

@@ -532,7 +532,7 @@ pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
         1 => failed(FailureClass::Task),
         2 => failed(FailureClass::NotStarted),
         3 => failed(FailureClass::TimedOut),
-        4 => failed(FailureClass::RateLimited),
+        4 => failed(FailureClass::RateLimited { retry_after_ms: attempt.is_multiple_of(2).then_some(5) }),
         5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into(), default: None },
         6 => failed(FailureClass::OutcomeUnknown),
         7 => ExecutorEvent::TaskCompleted { node_id, attempt, result: "much was done ".repeat(50) },

@@ -213,7 +213,7 @@ impl Plan {
             "fails" => FailureClass::Task,
             "not-started" => FailureClass::NotStarted,
             "timed-out" => FailureClass::TimedOut,
-            "rate-limited" => FailureClass::RateLimited,
+            "rate-limited" => FailureClass::RateLimited { retry_after_ms: None },
             "cut-off" => FailureClass::OutcomeUnknown,
             other => panic!("a task cannot {other}"),
         };
@@ -345,6 +345,7 @@ pub fn tell(event: &Event) -> String {
         Event::TimerSet { timer, due } => format!("{timer:?} until {}", due.0 / 1_000),
         Event::TimerFired { timer, .. } => format!("{timer:?} fired"),
         Event::RetryScheduled { task_id, .. } => format!("{task_id} again later"),
+        Event::LimitReached { task_id, error, .. } => format!("{task_id} waits for a limit: {error}"),
         Event::RetryHastened { task_id } => format!("{task_id} again now"),
         Event::PlanStopped { because } => format!("stopped because of {because}"),
         Event::UsageRecorded { task_id, attempt, usage, .. } => {

@@ -85,8 +85,11 @@ pub enum FailureClass {
     NotStarted,
     /// It ran too long: retried.
     TimedOut,
-    /// Rate limited: retried.
-    RateLimited,
+    /// Rate limited: it waits, and is retried however often.
+    RateLimited {
+        /// The time until the limit resets, if it is known.
+        retry_after_ms: Option<u64>,
+    },
     /// It was interrupted, with unknown effects: a person is asked, unless it is marked `rerun: safe`.
     OutcomeUnknown,
 }

@@ -160,6 +160,8 @@ pub enum Event {
     TimerFired { timer: Timer, due: Timestamp },
     /// A failed task is retried after a delay.
     RetryScheduled { task_id: TaskId, delay_ms: u64 },
+    /// The executor of a task is at its rate limit: the task waits, which is no failure.
+    LimitReached { task_id: TaskId, error: String, delay_ms: u64 },
     /// A person skipped the delay of a retry.
     RetryHastened { task_id: TaskId },
     /// An executor reported its usage; each epoch counts once.
@@ -262,6 +264,7 @@ impl Event {
             Self::TasksReopened { task_ids } => About::Tasks(task_ids),
             Self::TaskDispatched { task_id, .. }
             | Self::TaskStatusUpdated { task_id, .. }
+            | Self::LimitReached { task_id, .. }
             | Self::TaskPaused { task_id, .. }
             | Self::TaskResumed { task_id } => About::Tasks(std::slice::from_ref(task_id)),
             Self::PlanningCompleted { .. } => About::End,

@@ -11,6 +11,13 @@ use crate::task::is_yes;
 /// The most characters of a result that the plan keeps for its prompts.
 pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
 
+/// The first and the longest wait for a rate limit whose end is unknown, in milliseconds; each is twice the previous one.
+const LIMIT_WAITS_MS: (u64, u64) = (60_000, 30 * 60_000);
+/// Tasks that wait for the same limit continue within this time.
+const LIMIT_SPREAD_MS: u64 = 5_000;
+/// The longest wait for a limit: eight days.
+const LIMIT_WAIT_MS_MAX: u64 = 8 * 24 * 3_600_000;
+
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
         let (ExecutorEvent::TaskCompleted { node_id, attempt, .. }
@@ -72,12 +79,23 @@ impl Planner {
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
+        if let FailureClass::RateLimited { retry_after_ms } = class
+            && self.state.stopped_by.is_none()
+        {
+            let doubled = LIMIT_WAITS_MS.0 << task.n_limits.min(20);
+            let delay_ms = match retry_after_ms {
+                // Not all at once.
+                Some(known) => known.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
+                None => spread(task, doubled.min(LIMIT_WAITS_MS.1)),
+            };
+            return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(LIMIT_WAIT_MS_MAX) }];
+        }
         let retries = match class {
             // An interruption is not the task's own failure, so the retry count in the text does not apply.
             FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
             FailureClass::OutcomeUnknown => 0,
-            FailureClass::Task => task.plan.retry.unwrap_or(0),
-            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::RateLimited => {
+            FailureClass::Task | FailureClass::RateLimited { .. } => task.plan.retry.unwrap_or(0),
+            FailureClass::NotStarted | FailureClass::TimedOut => {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
         };
@@ -126,13 +144,11 @@ impl Planner {
         events
     }
 
-    /// Retry delay in milliseconds: exponential backoff, less up to a quarter derived from the task, so that retries
-    /// spread out and a replay gives the same delay.
+    /// Retry delay in milliseconds: exponential backoff.
     pub(super) fn backoff(&self, task: &Task) -> u64 {
         let config = &self.state.config;
         let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);
-        let mixed = (task.plan.id.0 ^ (u64::from(task.attempts) << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-        doubled - mixed % (doubled / 4 + 1)
+        spread(task, doubled)
     }
 
     /// A question, the `nth` of the same decision.
@@ -215,4 +231,14 @@ impl Planner {
             }
         }
     }
+}
+
+/// A delay, less up to a quarter derived from the task, so that retries spread out and a replay gives the same delay.
+fn spread(task: &Task, delay_ms: u64) -> u64 {
+    delay_ms - mixed(task) % (delay_ms / 4 + 1)
+}
+
+/// A number derived from a task and its attempt.
+fn mixed(task: &Task) -> u64 {
+    (task.plan.id.0 ^ (u64::from(task.attempts) << 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33
 }

@@ -179,6 +179,13 @@ impl PlannerState {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
     }
 
+    /// The tasks that wait for the rate limits of their executors, unless others run or will be tried again.
+    pub fn waits_for_limits(&self) -> Vec<&Task> {
+        let active = self.tasks.iter().filter(|task| task.status == TaskStatus::Running || task.retry_ms.is_some());
+        let active: Vec<_> = active.collect();
+        if active.iter().all(|task| task.n_limits > 0 && task.retry_ms.is_some()) { active } else { Vec::new() }
+    }
+
     /// The summary of results that prompts no longer show in full.
     pub fn context_summary(&self) -> &str {
         &self.summary.text
@@ -266,11 +273,9 @@ impl PlannerState {
             Event::TimerFired { timer, .. } => self.fire(*timer),
             Event::TaskPaused { task_id, .. } => self.change(*task_id, |task| task.is_paused = true),
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
+            Event::LimitReached { task_id, error, delay_ms } => self.limit(*task_id, error, *delay_ms),
             Event::RetryHastened { task_id } => self.fire(Timer::Retry(*task_id)),
-            Event::RetryScheduled { task_id, delay_ms } => {
-                self.change(*task_id, |task| task.retry_ms = Some(*delay_ms));
-                self.start_timer(Timer::Retry(*task_id), Some(*delay_ms));
-            }
+            Event::RetryScheduled { task_id, delay_ms } => self.retry_after(*task_id, *delay_ms),
             Event::UsageRecorded { task_id, epoch, usage, .. } => self.spend(*task_id, *epoch, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(question_id.index()),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
@@ -303,6 +308,20 @@ impl PlannerState {
         }
     }
 
+    fn limit(&mut self, id: TaskId, error: &str, delay_ms: u64) {
+        self.end_spending(id, TaskStatus::Planned);
+        self.change(id, |task| {
+            (task.status, task.result, task.error) = (TaskStatus::Planned, None, Some(error.to_owned()));
+            task.n_limits = task.n_limits.saturating_add(1);
+        });
+        self.retry_after(id, delay_ms);
+    }
+
+    fn retry_after(&mut self, id: TaskId, delay_ms: u64) {
+        self.change(id, |task| task.retry_ms = Some(delay_ms));
+        self.start_timer(Timer::Retry(id), Some(delay_ms));
+    }
+
     fn update(&mut self, id: TaskId, event: &Event) {
         let Event::TaskStatusUpdated { status, result, error, unblocks, .. } = event else { return };
         self.end_spending(id, *status);
@@ -315,7 +334,7 @@ impl PlannerState {
                 task.record_failure(ended, error);
             }
             task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
-            task.status = *status;
+            (task.status, task.n_limits) = (*status, 0);
             task.result.clone_from(result);
             task.error.clone_from(error);
             task.unblocks = *unblocks;
