@@ -128,10 +128,7 @@ impl Day {
     /// True if a task can be claimed.
     pub async fn is_ready(&self, id: &str) -> Result<bool> {
         let tasks = self.crew.tasks(Some(State::Ready)).await?;
-        let (plan, name) = id.rsplit_once('/').ok_or("a task is PLAN/NAME")?;
-        let planner = self.planner(plan).await?;
-        let number = planner.handler().state().id_named(name).map(|task| format!("{plan}/{task}"));
-        Ok(tasks.iter().any(|task| Some(&task.id) == number.as_ref()))
+        Ok(tasks.iter().any(|task| task.id == id))
     }
 
     /// Prints the tasks that are left over, to compare with the expected ones; `crewlog inbox` lists the rest.

@@ -151,9 +151,10 @@ impl Agent {
             let text = text.to_lowercase();
             self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
         };
-        let is_rate_limited =
-            finished.code == TEMPORARY_FAILURE || [how, &out, &err].into_iter().any(says_rate_limited);
-        let until = || [how, &out, &err].into_iter().filter_map(|text| resets_in(text, &jiff::Zoned::now())).min();
+        // A program says so at its end; before that it may write about limits.
+        let ends = [how, end_of(&out), end_of(&err)];
+        let is_rate_limited = finished.code == TEMPORARY_FAILURE || ends.into_iter().any(says_rate_limited);
+        let until = || ends.into_iter().filter_map(|text| resets_in(text, &jiff::Zoned::now())).min();
         let class = match is_rate_limited {
             true => FailureClass::RateLimited { retry_after_ms: until().map(millis) },
             false => FailureClass::Task,

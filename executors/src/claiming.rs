@@ -7,7 +7,6 @@ use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
 
 use crate::liveness::LivenessLock;
-use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
 use crate::run::{Stop, wanted};
 
@@ -87,7 +86,7 @@ pub(crate) async fn claim_task(
         };
         // Never cancel an append in flight: it may already be committed, and the task would count as interrupted.
         let goes_on = tokio::select! {
-            goes_on = wait_to_retry(&error, &mut backoff) => goes_on,
+            goes_on = backoff.wait_to_retry(&error) => goes_on,
             _ = wanted(stop) => false,
         };
         if !goes_on {

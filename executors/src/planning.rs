@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crewlog_mq::{
     Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp,
+    retrying,
 };
 use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Timer, plan_tag};
@@ -18,7 +19,7 @@ use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
 use crate::claiming::claim_of;
-use crate::plans::{plan_of, planner_of, read_plan, retrying, wait_to_retry};
+use crate::plans::{plan_of, planner_of, read_plan};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 use crate::subplans::family;
@@ -293,7 +294,7 @@ async fn propagate_with_retry(store: &EventStore, plan: &str) {
 async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<Planner>) {
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
-        if !wait_to_retry(&error, &mut backoff).await {
+        if !backoff.wait_to_retry(&error).await {
             tracing::warn!(plan, "it may continue without its parent plan");
             return;
         }
@@ -322,7 +323,7 @@ async fn wait_until(store: &EventStore, moment: Option<Timestamp>) {
 async fn look(planner: &mut Runner<Planner>) -> bool {
     let mut backoff = Backoff::new();
     while let Err(error) = planner.catch_up().await {
-        if !wait_to_retry(&error, &mut backoff).await {
+        if !backoff.wait_to_retry(&error).await {
             return false;
         }
     }
@@ -339,7 +340,7 @@ async fn run_timers(store: &EventStore, planner: &mut Runner<Planner>) -> bool {
         }
         // After a failed append the planner's state is the default: read it again before it is asked for its timers.
         if let Err(error) = run_timer(store, planner, &mut set).await
-            && !(wait_to_retry(&error, &mut backoff).await && look(planner).await)
+            && !(backoff.wait_to_retry(&error).await && look(planner).await)
         {
             return false;
         }
@@ -443,7 +444,7 @@ async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) 
     let reports = reports.collect::<Vec<_>>();
     let mut backoff = Backoff::new();
     while let Err(error) = take_in(planner, &reports).await {
-        if !wait_to_retry(&error, &mut backoff).await {
+        if !backoff.wait_to_retry(&error).await {
             return;
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_mq::{Backoff, Cause, Error, EventStore, ExecuteError, Recorded, Runner};
+use crewlog_mq::{Backoff, Cause, Error, EventStore, ExecuteError, Recorded, Runner, retrying};
 use crewlog_planner::claim;
 use crewlog_planner::event::{self, Command};
 use crewlog_planner::plan::TaskId;
@@ -60,17 +60,6 @@ pub(crate) async fn read_plan(store: &EventStore, plan: &str, tags: Vec<String>)
     retrying(read).await
 }
 
-/// Repeats work until it is done, or until a retry cannot help.
-pub(crate) async fn retrying<T, F: Future<Output = Result<T, Error>>>(mut work: impl FnMut() -> F) -> Result<T, Error> {
-    let mut backoff = Backoff::new();
-    loop {
-        match work().await {
-            Err(error) if wait_to_retry(&error, &mut backoff).await => {}
-            done => return done,
-        }
-    }
-}
-
 /// Sends a command to a plan, retrying until the log works, and returns the refusal if there is one.
 pub(crate) async fn execute_retrying(
     planner: &mut Runner<Planner>,
@@ -85,33 +74,10 @@ pub(crate) async fn execute_retrying(
             Err(ExecuteError::Refused(refusal)) => return Ok(Some(refusal)),
             Err(ExecuteError::Contended { .. }) => {}
             Err(ExecuteError::Store(error)) => {
-                if !wait_to_retry(&error, &mut backoff).await {
+                if !backoff.wait_to_retry(&error).await {
                     return Err(error);
                 }
             }
         }
     }
-}
-
-/// Waits before a retry; false if a retry cannot help.
-pub(crate) async fn wait_to_retry(error: &Error, backoff: &mut Backoff) -> bool {
-    if is_permanent(error) {
-        tracing::warn!(%error, "permanent error; this plan is skipped until restart");
-        return false;
-    }
-    backoff.wait(error).await;
-    true
-}
-
-/// True for an error that a retry would repeat.
-pub(crate) fn is_permanent(error: &Error) -> bool {
-    error.is_final()
-        || matches!(
-            error,
-            Error::Decode { .. }
-                | Error::Encode { .. }
-                | Error::LimitPassed { .. }
-                | Error::InvalidAppend { .. }
-                | Error::Veil(_)
-        )
 }

@@ -10,7 +10,6 @@ use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use crate::history::History;
-use crate::plans::wait_to_retry;
 use crate::queue::Dispatch;
 
 /// A prompt that cannot be rendered.
@@ -56,7 +55,7 @@ pub(crate) async fn rendered(store: &EventStore, of: &Dispatch, cut_off: bool) -
     let mut backoff = Backoff::new();
     loop {
         match prompt_of(store, &of.plan, of.task, of.position, cut_off).await {
-            Err(PromptError::Log(error)) if wait_to_retry(&error, &mut backoff).await => {}
+            Err(PromptError::Log(error)) if backoff.wait_to_retry(&error).await => {}
             rendered => return rendered,
         }
     }

@@ -7,7 +7,7 @@ use crewlog_planner::event::{self, ancestor_tag};
 use crewlog_planner::nesting;
 use crewlog_planner::planner::Planner;
 
-use crate::plans::{execute_retrying, is_permanent, read_plan};
+use crate::plans::{execute_retrying, read_plan};
 
 /// The most commands given to one sub-plan while its parent plan keeps changing.
 const COMMANDS_MAX: usize = 100;
@@ -49,7 +49,7 @@ pub async fn propagate(store: &EventStore, plan: &str) -> Result<Vec<Unreadable>
             };
             match followed.await {
                 Ok(()) => {}
-                Err(error) if is_permanent(&error) => unreadable.push(Unreadable { plan, error }),
+                Err(error) if error.is_permanent() => unreadable.push(Unreadable { plan, error }),
                 Err(error) => return Err(error),
             }
         }

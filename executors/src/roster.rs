@@ -37,6 +37,8 @@ pub struct Roster {
     pub trust: Option<Trust>,
     /// The folders of plans; without them every folder is where it was.
     pub places: Option<Arc<dyn Places>>,
+    /// True if nobody stays until a rate limit ends.
+    pub leaves_limits: bool,
 }
 
 /// A task that nobody has agreed to, whose decisions count.
@@ -184,7 +186,9 @@ impl Roster {
             return false;
         }
         let is_here = self.is_here(state);
-        let is_run = |task| is_here && state.task(task).is_some_and(|task| self.runs(plan, &task.plan, state));
+        let is_left = |task: &Task| self.leaves_limits && task.waits_for_limit();
+        let is_run = |task: &Task| is_here && !is_left(task) && self.runs(plan, &task.plan, state);
+        let is_run = |task| state.task(task).is_some_and(is_run);
         // The host withdraws the dispatched tasks of a stopped plan.
         let is_free = |task: &Task| view.holder(task.plan.id).is_none();
         let is_withdrawn =

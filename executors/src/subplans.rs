@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use crate::agents::{Agents, PlanningError, record_failure};
 use crate::caller::account;
 use crate::consent::{Trust, decide, inputs};
-use crate::plans::{execute_retrying, is_permanent, read_plan};
+use crate::plans::{execute_retrying, read_plan};
 use crate::run::{Job, Stop, wanted};
 
 /// The name under which such tasks are claimed.
@@ -250,7 +250,7 @@ async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) 
                         return Ok(Some(nesting::ending(plan, planner.state(), summary, *outcome)));
                     }
                 }
-                Some(Err(error)) if is_permanent(&error) => return Err(error),
+                Some(Err(error)) if error.is_permanent() => return Err(error),
                 Some(Err(error)) => error.warn("a sub-plan cannot be read yet"),
                 None => return Ok(None),
             },

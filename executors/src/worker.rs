@@ -8,7 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crewlog_mq::{Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start};
+use crewlog_mq::{
+    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, retrying,
+};
 use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::crew::consent;
@@ -24,7 +26,6 @@ use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
-use crate::plans::wait_to_retry;
 use crate::prompts;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster};
@@ -409,19 +410,14 @@ impl WorkerLoop {
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
         if let Some(trust) = self.worker.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
-            let mut backoff = Backoff::new();
-            while let Err(error) = trust.catch_up().await {
-                if !wait_to_retry(&error, &mut backoff).await {
-                    break;
-                }
-            }
+            let _ = retrying(|| trust.catch_up()).await;
             return;
         }
         let mut backoff = Backoff::new();
         let plan = loop {
             match self.plans.apply(&self.worker.store, recorded).await {
                 Ok(plan) => break plan,
-                Err(error) if !wait_to_retry(&error, &mut backoff).await => return,
+                Err(error) if !backoff.wait_to_retry(&error).await => return,
                 Err(_) => {}
             }
         };

@@ -333,6 +333,7 @@ impl Error {
         matches!(
             self,
             Self::Locked { .. }
+                | Self::ReadOnly { .. }
                 | Self::DiskFull { .. }
                 | Self::Unreachable { .. }
                 | Self::AccessRefused { .. }

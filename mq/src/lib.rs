@@ -235,7 +235,7 @@ pub use address::sqlite_path;
 pub use address::{is_postgres_url, shown_url};
 pub use append::{Append, Appended, NewEvent, NoneMatching, Write};
 pub use backend::{Backend, LogIdentity, Options, Records};
-pub use backoff::Backoff;
+pub use backoff::{Backoff, retrying};
 pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};

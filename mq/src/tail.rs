@@ -17,6 +17,8 @@ use crate::recorded::Recorded;
 
 /// The most events that are kept.
 const EVENTS_MAX: usize = 2048;
+/// An outage lasts at least this long.
+const SETTLED: Duration = Duration::from_millis(100);
 /// About the most bytes that are kept.
 const BYTES_MAX: usize = 8 << 20;
 
@@ -205,18 +207,29 @@ impl Tail {
         });
     }
 
-    /// Records whether the log could be used. The beginning of an outage and its end are logged, and nothing between.
+    /// Records whether the log could be used. The beginning of an outage and its end are logged, and nothing between. It ends when
+    /// a poll works again, which reads too, and when an append does, if one had failed.
     pub(crate) fn tried<T>(&self, deed: Deed, outcome: &Result<T, Error>) {
-        let fault = outcome.as_ref().err().filter(|error| error.is_outage());
         let Outage { failing, began } = &mut *self.outage.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(error) = fault {
-            failing.insert(deed);
-            if began.is_none() {
-                *began = Some(Instant::now());
-                tracing::warn!(%error, "the log cannot be used; trying again until it can");
+        match outcome {
+            Err(error) if error.is_outage() => {
+                failing.insert(deed);
+                if began.is_none() {
+                    *began = Some(Instant::now());
+                    tracing::warn!(%error, "the log cannot be used");
+                }
+                return;
             }
-        } else if failing.remove(&deed)
-            && failing.is_empty()
+            // It says nothing about the database.
+            Err(error) if error.is_final() => return,
+            Ok(_) | Err(_) if deed == Deed::Append => _ = failing.remove(&Deed::Append),
+            // One that was under way when the outage began does not end it.
+            Ok(_) | Err(_) if deed == Deed::Poll && began.is_some_and(|began| began.elapsed() > SETTLED) => {
+                failing.retain(|failing| *failing == Deed::Append);
+            }
+            Ok(_) | Err(_) => return,
+        }
+        if failing.is_empty()
             && let Some(began) = began.take()
         {
             tracing::warn!("the log can be used again, after {} s", began.elapsed().as_secs());

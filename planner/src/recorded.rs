@@ -144,7 +144,8 @@ impl ExecutorEvent {
     fn fill(&mut self, first: &Event) -> Option<()> {
         match (self, first) {
             (Self::TaskCompleted { result, .. }, Event::TaskStatusUpdated { result: Some(text), .. })
-            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. }) => {
+            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. })
+            | (Self::TaskFailed { error: result, .. }, Event::LimitReached { error: text, .. }) => {
                 result.clone_from(text);
             }
             (

@@ -90,6 +90,11 @@ impl Question {
 }
 
 impl Task {
+    /// True while it waits for the rate limit of its executor.
+    pub fn waits_for_limit(&self) -> bool {
+        self.n_limits > 0 && self.retry_ms.is_some()
+    }
+
     pub(crate) fn planned(plan: TaskPlan) -> Self {
         Self { plan, ..Self::default() }
     }

@@ -82,6 +82,9 @@ impl PlanView {
         for id in tasks {
             let Some(status) = self.planner.state().task(*id).map(|task| task.status) else { continue };
             self.reported.remove(id);
+            if status != TaskStatus::Completed {
+                self.long_results.remove(id);
+            }
             let times = self.times.entry(*id).or_default();
             times.ended_at = if status.is_end() { times.ended_at.or(Some(at)) } else { None };
             // The plan takes precedence: a task that it ends or dispatches again has no holder.
@@ -98,6 +101,8 @@ impl PlanView {
         self.held.clear();
         self.reported.clear();
         let state = self.planner.state();
+        let is_done = |task| state.task(task).is_some_and(|task| task.status == TaskStatus::Completed);
+        self.long_results.retain(|task, _| is_done(*task));
         self.times.retain(|task, times| {
             times.past = std::mem::take(&mut times.claim).holder.or(times.past.take());
             state.task(*task).is_some_and(|task| task.status.is_end())

@@ -69,7 +69,7 @@ struct WorkerLoop<'a> {
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
     let roster = roster::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
-    let roster = roster::to_work(session, roster, &work.trust).await?;
+    let roster = Roster { leaves_limits: work.until_idle, ..roster::to_work(session, roster, &work.trust).await? };
     let signals = Signals::new()?;
     let head = store.head().await?;
     let mut views = BTreeMap::new();

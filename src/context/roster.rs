@@ -33,7 +33,16 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
     let registry = only.is_empty().then(|| config.registry.clone());
     let knows_tools = config.knows_tools || config.registry == ToolRegistry::default();
     let (trust, places) = (None, Some(Arc::new(session.folders(false)?) as Arc<dyn Places>));
-    Ok(Roster { shell, takes_commands: is_wanted(SHELL), agents, registry, knows_tools, trust, places })
+    Ok(Roster {
+        shell,
+        takes_commands: is_wanted(SHELL),
+        agents,
+        registry,
+        knows_tools,
+        trust,
+        places,
+        leaves_limits: false,
+    })
 }
 
 /// The executors for work, with the decisions of this account and of others.

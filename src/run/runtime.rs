@@ -164,6 +164,7 @@ impl Runtime {
                     self.host.abort();
                     return Err(error.into());
                 }
+                Some(Err(error)) if error.is_outage() => {}
                 Some(Err(error)) => progress.note(&format!("the log could not be read: {error}")),
                 None => return Err(Failure::user("the log can no longer be followed")),
             },

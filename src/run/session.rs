@@ -97,6 +97,8 @@ impl<'a> RunSession<'a> {
         let scope = Scope::Plan(plan.clone());
         // `run` does not consent to repeating interrupted tasks.
         let interrupted = if resumed_at.is_some() { InterruptedTask::Rerun } else { InterruptedTask::Report };
+        // A limit may last for hours, which only a person can decide to wait for.
+        let roster = Roster { leaves_limits: !session.terminal.is_interactive, ..roster };
         let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, run_args, signals).await?;
         let (own, known) = (Query::tag(plan_tag(&plan)), Range::between(resumed_at.unwrap_or_default(), view.at));
         let mut output_fault = None;
@@ -224,10 +226,6 @@ impl<'a> RunSession<'a> {
             Phase::Paused if !is_busy => return Some(End::Paused),
             Phase::Paused | Phase::Active | Phase::Empty => {}
         }
-        // A limit may last for hours, which only a person can decide to wait for.
-        if !self.session.terminal.is_interactive && !state.waits_for_limits().is_empty() {
-            return Some(End::Waiting);
-        }
         let is_asked = self.session.terminal.is_interactive && !self.asking.input_has_ended;
         let is_settled = |id| self.asking.answered.contains(id) || self.asking.left.contains(id);
         let is_answered = state.open_questions().any(|question| self.asking.answered.contains(&question.id));
@@ -311,7 +309,7 @@ impl<'a> RunSession<'a> {
             let as_of = views(self.session).await?.as_of(None).await?;
             as_of.waits(self.session, &self.plan).await?.iter().for_each(|line| say(line));
         }
-        for task in self.view.state().waits_for_limits() {
+        for task in self.view.state().tasks.iter().filter(|task| task.waits_for_limit()) {
             let until = self.view.state().due(Timer::Retry(task.plan.id));
             let until = until.map_or_else(String::new, |until| format!(" until {}", clock(until, self.store.now())));
             let why = task.error.as_deref().map(headline).unwrap_or_default();

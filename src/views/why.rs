@@ -140,7 +140,7 @@ fn sentence(view: &PlanView, states: &States, now: Timestamp) -> String {
     }
     let retries = |(_, task): &&(TaskId, _)| matches!(task, Situation { wait: Some(Wait::Retry { .. }), .. });
     if let Some((task, _)) = states.tasks.iter().find(retries) {
-        let is_limited = state.waits_for_limits().iter().any(|limited| limited.plan.id == *task);
+        let is_limited = state.task(*task).is_some_and(|task| task.waits_for_limit());
         let cause = if is_limited { "is at a rate limit" } else { "failed" };
         return format!("{} {cause} and waits for its next attempt.", first_named(*task));
     }

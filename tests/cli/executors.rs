@@ -190,8 +190,13 @@ fn a_run_without_a_terminal_ends_at_a_rate_limit_and_says_until_when() {
     assert!(why.contains("is at a rate limit and waits for its next attempt"), "{why}");
     let resumed = scene.run(&["resume", plan]).expect(5);
     resumed.says(&["task 1 waits until "]);
+    scene.run(&["work", "--until-idle"]).expect(5);
     assert_eq!(scene.read("runs"), "x\n", "it is not tried before");
+    // A question that is open, too, keeps nobody waiting.
+    scene.write("asks.md", "- Look @w (parallel)\n- Which colour is it? (parallel)\n");
+    scene.run(&["run", "asks.md", "--yes"]).expect(5).says(&["task 1 waits until ", "q1 asks: "]);
     scene.write("free", "");
+    scene.write("runs", "");
     scene.run(&["retry", &format!("{plan}/1"), "--now"]).expect(0);
     scene.run(&["resume", plan]).expect(0);
     assert!(scene.path("after").exists());

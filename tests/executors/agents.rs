@@ -70,7 +70,16 @@ fn answered(question: &str, answer: &str) -> Answered {
 fn roster(agents: Vec<Agent>) -> Roster {
     let env = vec![("SHARED".into(), "surroundings".into())];
     let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) };
-    Roster { shell, takes_commands: true, agents, registry: None, knows_tools: true, trust: None, places: None }
+    Roster {
+        shell,
+        takes_commands: true,
+        agents,
+        registry: None,
+        knows_tools: true,
+        trust: None,
+        places: None,
+        leaves_limits: false,
+    }
 }
 
 /// A prompt with only the task.

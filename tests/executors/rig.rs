@@ -207,6 +207,7 @@ impl Rig {
             knows_tools: true,
             trust: None,
             places: None,
+            leaves_limits: false,
         };
         let worker = Worker::new(self.store.clone(), roster, life, jobs, interrupted);
         let (stop, is_stopped) = watch::channel(false);

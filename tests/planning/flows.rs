@@ -85,6 +85,7 @@ impl Crew {
             knows_tools: true,
             trust: None,
             places: None,
+            leaves_limits: false,
         };
         // One slot: a waiting task must not occupy it.
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));

@@ -184,7 +184,7 @@ async fn supervised(
 fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
     let (program, args) = spec.argv.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
-    command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, mark).process_group(0);
+    command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, marked(mark)).process_group(0);
     let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);
     command.stdin(input.map_err(|error| format!("cannot give {program} its input: {error}"))?);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -196,6 +196,11 @@ fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
     let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
     leaders.insert(Pid::from_child(&child));
     Ok(child)
+}
+
+/// The mark of a run within those of the runs that this process belongs to.
+fn marked(mark: &str) -> String {
+    std::env::var(RUN).map_or_else(|_| mark.to_owned(), |outer| format!("{outer},{mark}"))
 }
 
 /// A standard input with this text. The writing thread ends by itself: when all is read, when the reader is gone, which

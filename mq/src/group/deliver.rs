@@ -144,7 +144,8 @@ impl Partition<'_> {
             Some(batch) if batch.next > checkpoint => Arc::clone(batch),
             Some(_) | None => match self.shared.pages.after(checkpoint, up_to).await {
                 Ok(batch) => batch,
-                Err(_) => {
+                Err(error) => {
+                    error.warn("a read for a group failed and is tried again");
                     tokio::time::sleep(FAULT_WAIT).await;
                     return Ok(true);
                 }
@@ -179,7 +180,8 @@ impl Partition<'_> {
         let query = Query::aggregate(&aggregate.stream_id, &aggregate.aggregate_id);
         let page = match self.shared.group.store.read(&query, range, BEHIND_PAGE).await {
             Ok(page) => page,
-            Err(_) => {
+            Err(error) => {
+                error.warn("a read for a group failed and is tried again");
                 self.due.insert(aggregate.clone(), Instant::now() + FAULT_WAIT);
                 return Ok(());
             }

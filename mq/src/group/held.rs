@@ -203,7 +203,7 @@ impl<'a> Partition<'a> {
         if matches!(error, Error::CellMismatch { .. } | Error::Closed | Error::WentBack { .. }) {
             return Err(Left::Lost);
         }
-        tracing::debug!(group = self.shared.group.name, %error, "an append for a group failed and is tried again");
+        error.warn("an append for a group failed and is tried again");
         tokio::time::sleep(FAULT_WAIT).await;
         if self.shared.group.store.now() >= until { Err(Left::Lost) } else { Ok(()) }
     }

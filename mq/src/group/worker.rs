@@ -356,12 +356,12 @@ impl Worker<'_> {
                 }
                 _ = look.tick() => {
                     if let Err(error) = self.balance().await {
-                        tracing::debug!(group = group.name, %error, "sharing the partitions failed and is tried again");
+                        tracing::warn!(group = group.name, %error, "sharing the partitions failed and is tried again");
                     }
                 }
                 _ = rebuild.tick(), if up_to.borrow().is_some() => {
                     if let Err(error) = self.rebuild(up_to).await {
-                        tracing::debug!(group = group.name, %error, "taking over failed and is tried again");
+                        tracing::warn!(group = group.name, %error, "taking over failed and is tried again");
                     }
                 }
             }

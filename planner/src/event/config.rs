@@ -23,7 +23,7 @@ pub struct PlannerConfig {
     pub parallelism: usize,
     /// The policy for tasks without one of their own.
     pub on_failure: FailurePolicy,
-    /// The most retries after a failure to start, a time-out or a rate limit.
+    /// The most retries after a failure to start or a time-out.
     pub retries_max: u32,
     /// The delay before the first of these, in milliseconds; it doubles from one to the next.
     pub backoff_ms: u64,

@@ -13,6 +13,8 @@ pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
 
 /// The first and the longest wait for a rate limit whose end is unknown, in milliseconds; each is twice the previous one.
 const LIMIT_WAITS_MS: (u64, u64) = (60_000, 30 * 60_000);
+/// A task that was at a limit this often in a row fails: its program may only look as if it were.
+const LIMITS_MAX: u32 = 200;
 /// Tasks that wait for the same limit continue within this time.
 const LIMIT_SPREAD_MS: u64 = 5_000;
 /// The longest wait for a limit: eight days.
@@ -81,12 +83,14 @@ impl Planner {
         let id = task.plan.id;
         if let FailureClass::RateLimited { retry_after_ms } = class
             && self.state.stopped_by.is_none()
+            && task.n_limits < LIMITS_MAX
         {
-            let doubled = LIMIT_WAITS_MS.0 << task.n_limits.min(20);
+            let doubled = (LIMIT_WAITS_MS.0 << task.n_limits.min(20)).min(LIMIT_WAITS_MS.1);
             let delay_ms = match retry_after_ms {
-                // Not all at once.
-                Some(known) => known.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
-                None => spread(task, doubled.min(LIMIT_WAITS_MS.1)),
+                // Not all at once; and if the last wait was too short, not as short again.
+                Some(known) if task.n_limits == 0 => known.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
+                Some(known) => known.max(doubled / 2).saturating_add(mixed(task) % LIMIT_SPREAD_MS),
+                None => spread(task, doubled),
             };
             return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(LIMIT_WAIT_MS_MAX) }];
         }
@@ -135,7 +139,10 @@ impl Planner {
                 rest.filter(|other| matches!(other.status, TaskStatus::Planned | TaskStatus::NeedsClarification));
             events.extend(waiting.map(|other| match &other.error {
                 // The task did start, so its failure stays recorded.
-                Some(error) if other.retry_ms.is_some() || self.state.is_asked_what_to_do_about(other.plan.id) => {
+                Some(error)
+                    if (other.retry_ms.is_some() && other.n_limits == 0)
+                        || self.state.is_asked_what_to_do_about(other.plan.id) =>
+                {
                     end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
                 }
                 Some(_) | None => end(other.plan.id, TaskStatus::Skipped, None, Some(reason.clone()), false),

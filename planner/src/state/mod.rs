@@ -179,13 +179,6 @@ impl PlannerState {
         self.phase == Phase::Active && self.graph.open.is_empty() && self.open.is_empty()
     }
 
-    /// The tasks that wait for the rate limits of their executors, unless others run or will be tried again.
-    pub fn waits_for_limits(&self) -> Vec<&Task> {
-        let active = self.tasks.iter().filter(|task| task.status == TaskStatus::Running || task.retry_ms.is_some());
-        let active: Vec<_> = active.collect();
-        if active.iter().all(|task| task.n_limits > 0 && task.retry_ms.is_some()) { active } else { Vec::new() }
-    }
-
     /// The summary of results that prompts no longer show in full.
     pub fn context_summary(&self) -> &str {
         &self.summary.text
