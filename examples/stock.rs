@@ -40,7 +40,7 @@ impl Handler for Part {
     type Error = String;
 
     fn decide(&self, command: Command) -> Result<Vec<Stock>, String> {
-        let events = match command {
+        Ok(match command {
             // A paper counts once, however often it is submitted.
             Command::Book { paper, .. } if self.papers.contains(&paper) => vec![],
             Command::Book { paper, n } if self.left + n < 0 => return Err(format!("{paper} wants {}: too many", -n)),
@@ -50,8 +50,7 @@ impl Handler for Part {
             }
             Command::Book { paper, n } => vec![Stock::Booked { paper, n }],
             Command::Order { paper } => vec![Stock::Ordered { paper }],
-        };
-        Ok(events)
+        })
     }
 
     fn apply(&mut self, event: &Stock) {

@@ -154,10 +154,12 @@ impl Agent {
         // A program says so at its end; before that it may write about limits.
         let ends = [how, end_of(&out), end_of(&err)];
         let is_rate_limited = finished.code == TEMPORARY_FAILURE || ends.into_iter().any(says_rate_limited);
-        let until = || ends.into_iter().filter_map(|text| resets_in(text, &jiff::Zoned::now())).min();
-        let class = match is_rate_limited {
-            true => FailureClass::RateLimited { retry_after_ms: until().map(millis) },
-            false => FailureClass::Task,
+        let class = if is_rate_limited {
+            let now = jiff::Zoned::now();
+            let until = ends.into_iter().filter_map(|text| resets_in(text, &now)).min();
+            FailureClass::RateLimited { retry_after_ms: until.map(millis) }
+        } else {
+            FailureClass::Task
         };
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
         finished.failed(how, &said.collect::<Vec<_>>().join("\n"), class)

@@ -8,7 +8,7 @@ use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan, Zoned};
 use regex::{Captures, Regex};
 
-/// A limit that resets later is none that a task waits for.
+/// Later times are ignored.
 const LONGEST: Duration = Duration::from_hours(8 * 24);
 const MONTHS: &str = "janfebmaraprmayjunjulaugsepoctnovdec";
 
@@ -34,8 +34,8 @@ fn regex(pattern: &str) -> Regex {
     Regex::new(&format!("(?i){pattern}")).expect("it is valid")
 }
 
-/// The time until the limit resets that a text names: of several the first to come. A time of day is that of the zone it names, or
-/// else of `now`.
+/// The time until the limit resets, as a text names it; the shortest if it names several. A time of day is in the zone that it
+/// names, else in that of `now`.
 pub fn resets_in(text: &str, now: &Zoned) -> Option<Duration> {
     let within =
         WITHIN.captures_iter(text).filter_map(|found| span(&text[found.get_match().end()..], found.get(1).is_some()));
@@ -45,7 +45,7 @@ pub fn resets_in(text: &str, now: &Zoned) -> Option<Duration> {
         Timestamp::from_second(if found[1].len() == 13 { number / 1_000 } else { number }).ok().and_then(at)
     });
     let stamps = STAMP.find_iter(text).filter_map(|found| found.as_str().to_uppercase().parse().ok().and_then(at));
-    // Of a zone with another name the time is unknown.
+    // An unknown name of a zone makes the time unknown.
     let names_zone = |found: &Captures<'_>| text[found.get_match().end()..].trim_start().starts_with('(');
     let clocks = CLOCK.captures_iter(text).filter(|found| found.get(7).is_some() || !names_zone(found));
     let clocks = clocks.filter_map(|found| at(moment(&found, now)?));

@@ -37,7 +37,7 @@ pub struct Roster {
     pub trust: Option<Trust>,
     /// The folders of plans; without them every folder is where it was.
     pub places: Option<Arc<dyn Places>>,
-    /// True if nobody stays until a rate limit ends.
+    /// True if a process ends rather than waits for a rate limit.
     pub leaves_limits: bool,
 }
 

@@ -33,14 +33,14 @@ impl Backoff {
 
     /// Waits that long after a fault.
     pub async fn wait(&mut self, fault: &Error) {
-        fault.warn("an error of the log; trying again");
+        fault.warn("log error; retrying");
         tokio::time::sleep(self.pause()).await;
     }
 
     /// Waits before a retry; false if a retry cannot help.
     pub async fn wait_to_retry(&mut self, fault: &Error) -> bool {
         if fault.is_permanent() {
-            tracing::warn!(error = %fault, "an error of the log that stays; it is not tried again");
+            tracing::warn!(error = %fault, "permanent log error; not retried");
             return false;
         }
         self.wait(fault).await;

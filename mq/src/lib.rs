@@ -129,8 +129,7 @@
 //!         if self.n_left + n < 0 {
 //!             return Err(format!("only {} are left", self.n_left));
 //!         }
-//!         let booked = Stock::Booked { n };
-//!         Ok(vec![booked])
+//!         Ok(vec![Stock::Booked { n }])
 //!     }
 //!
 //!     fn apply(&mut self, Stock::Booked { n }: &Stock) {

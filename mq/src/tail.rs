@@ -222,12 +222,12 @@ impl Tail {
             }
             // It says nothing about the database.
             Err(error) if error.is_final() => return,
-            Ok(_) | Err(_) if deed == Deed::Append => _ = failing.remove(&Deed::Append),
-            // One that was under way when the outage began does not end it.
-            Ok(_) | Err(_) if deed == Deed::Poll && began.is_some_and(|began| began.elapsed() > SETTLED) => {
+            _ if deed == Deed::Append => _ = failing.remove(&Deed::Append),
+            // A poll that began before the outage does not end it.
+            _ if deed == Deed::Poll && began.is_some_and(|began| began.elapsed() > SETTLED) => {
                 failing.retain(|failing| *failing == Deed::Append);
             }
-            Ok(_) | Err(_) => return,
+            _ => return,
         }
         if failing.is_empty()
             && let Some(began) = began.take()

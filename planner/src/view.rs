@@ -154,8 +154,8 @@ impl PlanView {
 
     /// The whole result of a task that has one.
     pub fn result<'a>(&'a self, task: &'a Task) -> Option<&'a str> {
-        let long = self.long_results.get(&task.plan.id).filter(|_| task.status == TaskStatus::Completed);
-        long.filter(|_| task.result.is_some()).or(task.result.as_ref()).map(String::as_str)
+        let kept = task.result.as_deref()?;
+        Some(self.long_results.get(&task.plan.id).map_or(kept, String::as_str))
     }
 
     /// When a task ran, and its executors.

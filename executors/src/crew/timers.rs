@@ -49,8 +49,8 @@ pub async fn host(crew: Arc<Crew>, folder: PathBuf, mut stop: watch::Receiver<bo
             Ok(()) => {}
             Err(Refusal::Store(error)) if error.is_final() => return Ok(()),
             // Due timers stay due.
-            Err(Refusal::Store(error)) => error.warn("the timers of agents failed; trying again"),
-            Err(error) => tracing::warn!(%error, "the timers of agents failed; trying again"),
+            Err(Refusal::Store(error)) => error.warn("timers of agents failed; retrying"),
+            Err(error) => tracing::warn!(%error, "timers of agents failed; retrying"),
         }
     }
 }

@@ -18,9 +18,10 @@
 //!
 //! The supervisor never decides whether a command runs, and never retries one.
 //!
-//! Limits. A process that leaves the session (`setsid`, a daemon) is not killed, unless its run ends whole. On Linux a run ends with its process group and
-//! with every process of the session that has its variable [`RUN`]; elsewhere with its process group. If the supervisor is
-//! killed with `SIGKILL`, its worker kills the session instead, on Linux; if both are killed at once, the commands go on.
+//! Limits. A process that leaves the session (`setsid`, a daemon) is killed only if its [`Spec`] says so. On Linux a run ends with
+//! its process group and with every process of the session that has its variable [`RUN`]; elsewhere with its process group.
+//! If the supervisor is killed with `SIGKILL`, its worker kills the session instead, on Linux; if both are killed at once, the
+//! commands go on.
 
 mod leaders;
 mod process;

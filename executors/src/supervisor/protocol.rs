@@ -15,7 +15,7 @@ pub(super) const PROCESS_NAME: &str = "task-supervisor";
 /// The variable that marks the processes of a run.
 pub const RUN: &str = "CREWLOG_RUN";
 
-/// The mark of the runs of this supervisor of which every process ends.
+/// The beginning of the marks of a supervisor's runs that end with all of their processes.
 pub(super) fn mark_of_all(supervisor: i32) -> String {
     format!("all-{supervisor}-")
 }

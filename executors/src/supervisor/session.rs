@@ -43,7 +43,7 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: 
         let leaders = leaders.lock();
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
-            let is_of_run = || mark.is_none_or(|mark| runs_of(*pid).split(',').any(|run| run == mark));
+            let is_of_run = || mark.is_none_or(|mark| is_in_run(*pid, |run| run == mark));
             let is_near = || in_any_session || member(*pid, getpid()).is_some();
             !leaders.contains(pid) && !has_ended() && is_near() && is_of_run()
         };
@@ -64,10 +64,8 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: 
 pub(super) fn end(supervisor: Pid) {
     let (mut killed, mark) = (HashSet::new(), mark_of_all(supervisor.as_raw_pid()));
     loop {
-        let members = pids().filter(|pid| {
-            member(*pid, supervisor).is_some() || runs_of(*pid).split(',').any(|run| run.starts_with(&mark))
-        });
-        let fresh: Vec<Pid> = members.filter(|pid| killed.insert(*pid)).collect();
+        let is_member = |pid: &Pid| member(*pid, supervisor).is_some() || is_in_run(*pid, |run| run.starts_with(&mark));
+        let fresh: Vec<Pid> = pids().filter(is_member).filter(|pid| killed.insert(*pid)).collect();
         if fresh.is_empty() {
             return;
         }
@@ -90,12 +88,12 @@ fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
     Some(pids.split_whitespace().filter_map(pid_of).collect())
 }
 
-/// The marks of a process, the outermost run first; empty without one.
-fn runs_of(pid: Pid) -> String {
+/// True if one of the marks of a process is meant. It has those of all runs around it.
+fn is_in_run(pid: Pid, is_meant: impl Fn(&str) -> bool) -> bool {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let mut variables = environment.split(|byte| *byte == 0);
-    let mark = variables.find_map(|found| found.strip_prefix(RUN.as_bytes())?.strip_prefix(b"="));
-    String::from_utf8_lossy(mark.unwrap_or_default()).into_owned()
+    let marks = variables.find_map(|found| found.strip_prefix(RUN.as_bytes())?.strip_prefix(b"="));
+    String::from_utf8_lossy(marks.unwrap_or_default()).split(',').any(is_meant)
 }
 
 fn pid_of(text: &str) -> Option<Pid> {

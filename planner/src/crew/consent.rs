@@ -339,8 +339,7 @@ impl Handler for Consents {
                 true
             }
         };
-        let events: Vec<_> = is_new.then_some(decision).into_iter().collect();
-        Ok(events)
+        Ok(is_new.then_some(decision).into_iter().collect())
     }
 
     fn apply(&mut self, event: &ConsentEvent) {

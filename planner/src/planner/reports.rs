@@ -13,7 +13,7 @@ pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
 
 /// The first and the longest wait for a rate limit whose end is unknown, in milliseconds; each is twice the previous one.
 const LIMIT_WAITS_MS: (u64, u64) = (60_000, 30 * 60_000);
-/// A task that was at a limit this often in a row fails: its program may only look as if it were.
+/// After this many limits in a row the task fails: its program may only look rate limited.
 const LIMITS_MAX: u32 = 200;
 /// Tasks that wait for the same limit continue within this time.
 const LIMIT_SPREAD_MS: u64 = 5_000;
@@ -87,7 +87,7 @@ impl Planner {
         {
             let doubled = (LIMIT_WAITS_MS.0 << task.n_limits.min(20)).min(LIMIT_WAITS_MS.1);
             let delay_ms = match retry_after_ms {
-                // Not all at once; and if the last wait was too short, not as short again.
+                // Spread out; after a wait that was too short, a longer one.
                 Some(known) if task.n_limits == 0 => known.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
                 Some(known) => known.max(doubled / 2).saturating_add(mixed(task) % LIMIT_SPREAD_MS),
                 None => spread(task, doubled),
