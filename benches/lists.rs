@@ -87,11 +87,21 @@ async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Resu
         let tags = [plan_tag(&id), "project:shop".to_owned()];
         let n_reports = if is_open { n_tasks / 2 } else { n_tasks };
         for reports in of_plan[..=n_reports].chunks(40) {
-            let events = reports.iter().flatten().map(|event| new_event(event, &tags)).collect::<Result<_, _>>()?;
+            let (mut events, mut of_tasks) = (Vec::new(), Vec::new());
+            for reaction in reports {
+                let mut cause = Metadata::default();
+                for task in reaction.iter().filter_map(ended_task) {
+                    let of_task = task_events(&store).iter().map(|event| new_event(event, &tags, &cause));
+                    let of_task: Vec<_> = of_task.collect::<Result<_, _>>()?;
+                    cause.causation_id = of_task.last().map(NewEvent::event_id);
+                    of_tasks.push((task, of_task));
+                }
+                for event in reaction {
+                    events.push(new_event(event, &tags, &cause)?);
+                }
+            }
             let mut append = Append::to(event::STREAM, &id, Expected::Any, events);
-            for task in reports.iter().flatten().filter_map(ended_task) {
-                let events =
-                    task_events(&store).iter().map(|event| new_event(event, &tags)).collect::<Result<_, _>>()?;
+            for (task, events) in of_tasks {
                 append = append.and(claim::STREAM, &claim::aggregate_id(&id, task), Expected::NoStream, events);
             }
             store.append(append).await?;
@@ -100,8 +110,8 @@ async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Resu
     Ok(store.head().await?.0)
 }
 
-fn new_event<E: MqEvent>(event: &E, tags: &[String]) -> Result<NewEvent, crewlog_mq::Error> {
-    Ok(NewEvent::of(event, &Metadata::default())?.with_tags(tags.to_vec()))
+fn new_event<E: MqEvent>(event: &E, tags: &[String], cause: &Metadata) -> Result<NewEvent, crewlog_mq::Error> {
+    Ok(NewEvent::of(event, cause)?.with_tags(tags.to_vec()))
 }
 
 fn ended_task(event: &Event) -> Option<TaskId> {

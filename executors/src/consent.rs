@@ -209,6 +209,12 @@ impl Trust {
         Ok(())
     }
 
+    /// All that its answers depend on, besides what they are about.
+    pub(crate) fn standing(&self) -> String {
+        let (grants, known) = (self.grants(), self.known());
+        format!("{:?} {} {} {:?} {grants:?}", self.0.accounts, self.0.after, known.at, known.own)
+    }
+
     fn known(&self) -> RwLockReadGuard<'_, Decisions> {
         self.0.known.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use crate::event::{ExecutorEvent, FailureClass, Usage};
+use crate::is_default;
 use crate::plan::{DefaultAnswer, TaskId};
 
 /// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
@@ -313,6 +314,7 @@ impl Holder {
 }
 
 /// The state of a task's aggregate.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskLease {
     attempt: u32,

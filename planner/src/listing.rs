@@ -1,6 +1,6 @@
 //! A projection that lists all plans: which are open, and a summary of each.
 
-use crewlog_mq::{Error, Query, Recorded, Snapshot, Timestamp};
+use crewlog_mq::{Error, Position, Query, Recorded, Snapshot, Timestamp};
 use indexmap::IndexMap;
 use indexmap::map::Values;
 use serde::{Deserialize, Serialize};
@@ -38,6 +38,8 @@ pub struct ListedPlan {
     pub is_sealed: bool,
     /// The tags of its events, while it is open.
     pub tags: Vec<String>,
+    /// The position of its last event or that of one of its tasks, while it is open.
+    pub changed_at: Position,
 }
 
 /// The summary of a plan in lists.
@@ -85,7 +87,7 @@ impl PlanSummary {
 
 impl Snapshot for PlanList {
     const FOLD: &'static str = "plans";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 }
 
 /// The events that open and end plans: they suffice for the summary of an ended plan.
@@ -105,6 +107,7 @@ impl Projection for PlanList {
         {
             // The task may have another holder now.
             plan.has_changed |= plan.is_open;
+            plan.changed_at = recorded.position;
         }
         Ok(())
     }
@@ -154,6 +157,7 @@ fn first_of(tasks: &[TaskPlan]) -> Option<String> {
 impl ListedPlan {
     fn take(&mut self, event: Option<&Event>, title: String, recorded: &Recorded) {
         self.is_sealed |= sealed::key_of(&recorded.tags).is_some();
+        self.changed_at = recorded.position;
         if let Some(Event::PlanningCompleted { outcome, n_tasks, .. }) = event {
             (self.is_open, self.tags) = (false, Vec::new());
             // The event does not say how many tasks of another outcome are completed.

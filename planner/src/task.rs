@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Purpose, QuestionId, TaskStatus};
+use crate::is_default;
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
 /// A task as planned, with its history.
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Task {
     /// As planned.
@@ -33,7 +35,6 @@ pub struct Task {
     /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
     /// How often in a row its executor was at a rate limit.
-    #[serde(default, skip_serializing_if = "crate::is_default")]
     pub n_limits: u32,
     /// The task whose failure stopped the plan, if this one was skipped for that.
     pub stopped_by: Option<TaskId>,

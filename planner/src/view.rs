@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::claim::{self, Holder, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, FailureClass, TaskStatus};
+use crate::is_default;
 use crate::plan::TaskId;
 use crate::planner::Planner;
 use crate::planner::reports::RESULT_CHARS_KEPT;
@@ -14,7 +15,7 @@ use crate::state::{Phase, PlannerState, Task};
 use crate::text::fits;
 
 /// When a task ran, and its executors.
-#[serde_with::skip_serializing_none]
+#[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TaskTimes {
     /// The last holder whose claim has ended.

@@ -21,7 +21,7 @@ use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::crew::{NO_PROJECT, Projection};
 use crewlog_planner::event::plan_tag;
 use crewlog_planner::lifecycle::States;
-use crewlog_planner::listing::PlanList;
+use crewlog_planner::listing::{ListedPlan, PlanList};
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -64,7 +64,7 @@ pub struct AsOf {
     /// True if a position was requested.
     pub is_past: bool,
     pub(super) crew: Arc<Crew>,
-    store: EventStore,
+    pub(super) store: EventStore,
     pub(super) kept: Arc<Kept>,
     /// Read and computed before: one view may need a plan several times.
     plans: Arc<Mutex<BTreeMap<String, Arc<ViewedPlan>>>>,
@@ -245,20 +245,23 @@ impl AsOf {
         warm.at(self.at, self.is_past, base, |range| self.store().records(&query, range)).await
     }
 
-    /// The ids of the open plans of the project.
-    pub(super) async fn open_plans(&self) -> Result<Vec<String>, Error> {
+    /// The open plans of the project, as the list of plans has them.
+    pub(super) async fn open_plans(&self) -> Result<Vec<ListedPlan>, Error> {
         let tag = format!("project:{}", self.project());
         let list = self.folded(&self.kept.list).await?;
-        Ok(list.0.open().filter(|plan| plan.tags.contains(&tag)).map(|plan| plan.id.clone()).collect())
+        Ok(list.0.open().filter(|plan| plan.tags.contains(&tag)).cloned().collect())
     }
 
     /// The readable open plans of the project, by id.
     pub async fn open(&self) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
-        self.readable(self.open_plans().await?).await
+        self.readable(self.open_plans().await?.into_iter().map(|plan| plan.id)).await
     }
 
     /// Those of these plans that can be read.
-    pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
+    pub(super) async fn readable(
+        &self,
+        plans: impl IntoIterator<Item = String>,
+    ) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
         let read = plans.into_iter().map(async |plan| (self.viewed(&plan).await, plan));
         let mut read = stream::iter(read).buffer_unordered(TOGETHER_MAX);
         let mut readable = BTreeMap::new();

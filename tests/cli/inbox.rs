@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crewlog_executors::crew::{Caller, Crew, Join, NewTask};
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_mq::EventStore;
+use crewlog_mq::{Append, CellChange, EventStore};
 use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
@@ -15,7 +15,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 
 use super::crew::{form, keys};
-use super::scene::{Gate, Scene};
+use super::scene::{Gate, Running, Scene};
 use crate::crew::team::letter;
 use crate::views::Api;
 
@@ -427,4 +427,67 @@ async fn a_permission_is_answered_alike_on_every_face() {
     scene.run(&["answer", &id, "yes"]).expect(0);
     let asks = crew.asks().await.expect("it is read");
     assert_eq!(asks.answer(number).map(|(_, answer)| (answer.is_granted, answer.text.as_str())), Some((None, "yes")));
+}
+
+/// Deletes the stored items; true if there were any.
+async fn forget_items(scene: &Scene) -> bool {
+    let store = EventStore::open(scene.path(".crewlog/log.db").to_str().expect("it is text")).await.expect("it opens");
+    let project = scene.read(".crewlog/project");
+    let space = format!("{}@{}:snapshot:needs:1", project.trim(), crewlog_executors::caller::host());
+    let cells = store.cells(&space, "", 10).await.expect("they can be read");
+    for cell in &cells {
+        let forget = Append::default().cell(CellChange::delete(&cell.space, &cell.key));
+        store.append(forget).await.expect("it can be deleted");
+    }
+    !cells.is_empty()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stored_items_of_plans_at_rest_follow_what_changes_them() {
+    const AGENT: &str = "[executors.claude]\ncommand = [\"true\"]\n";
+    const OTHER: &str = "[executors.claude]\ncommand = [\"false\"]\n";
+    let scene = Scene::new();
+    scene.write(
+        "tasks",
+        "- [P] Run `true`\n- [P] Run `false`\n- [P] Review it\n- [P] Paint it (@ann)\n- [P] Mow it (@claude)\n",
+    );
+    for n in 1..=18 {
+        let name = format!("p{n}");
+        let mut add = scene.crewlog(&["task", "add", "-", "--new", "--yes", "--plan", &name]);
+        let tasks = std::fs::File::open(scene.path("tasks")).expect("it is there");
+        Running::start(add.env("AGENT_ID", "ada").stdin(tasks)).finish().expect(0);
+    }
+    let crew = crew(&scene).await;
+    // A command, a file and its content, or an agent that joins.
+    let deeds: [&[&str]; 14] = [
+        &["ls"],
+        &["agree", "p1/1", "--yes"],
+        &["task", "skip", "p2/3"],
+        &["work", "--until-idle"],
+        &["task", "done", "p3/3", "it is fine"],
+        &["pause", "p4"],
+        &["pause", "p5/1"],
+        &["task", "add", "What?", "--plan", "p6"],
+        &["cancel", "p7"],
+        &["crewlog.toml", AGENT],
+        &["crewlog.toml", OTHER],
+        &["agree", "--always", "true"],
+        &["ann"],
+        &["work", "--until-idle"],
+    ];
+    for (n, deed) in deeds.iter().enumerate() {
+        match deed {
+            ["crewlog.toml", content] => scene.write("crewlog.toml", content),
+            ["ann"] => drop(joined(&crew, "ann").await),
+            ["work", ..] => drop(scene.run(deed)),
+            command => drop(scene.run(command).expect(0)),
+        }
+        let without_ages = |mut items: Vec<Value>| {
+            items.iter_mut().for_each(|item| drop(item.as_object_mut().expect("fields").remove("age_ms")));
+            items
+        };
+        let stored = without_ages(items(&scene, &[]));
+        assert!(forget_items(&scene).await, "items are stored: {n} {deed:?}");
+        assert_eq!(stored, without_ages(items(&scene, &[])), "{n} {deed:?}");
+    }
 }

@@ -1,6 +1,8 @@
 //! Everything that waits for a person besides questions and parked tasks: tasks with common files, and late
 //! acknowledgements.
 
+use std::collections::BTreeMap;
+
 use crewlog_executors::crew::{Crew, Facts, Kind, Need, needs_you};
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::Position;
@@ -17,6 +19,7 @@ async fn needs(crew: &Crew, at: Option<Position>) -> Vec<Need> {
     let conflicts = Projected::<Conflicts>::read(crew.store(), at).await.unwrap().state;
     needs_you(&Facts {
         project: crew.project(),
+        open: &BTreeMap::new(),
         now: crew.store().now(),
         plans: &[],
         agents: &crew.at(at).await.unwrap(),

@@ -187,6 +187,7 @@ impl Scene {
         let plans = [OpenPlan { plan: "p", view: &self.view, states: &states, since: &since }];
         needs_you(&Facts {
             project: "",
+            open: &BTreeMap::new(),
             now: Timestamp(self.now),
             plans: if self.view.state().phase.is_ended() { &[] } else { &plans },
             agents: &Agents::default(),

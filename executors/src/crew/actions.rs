@@ -1,6 +1,6 @@
 //! The actions that settle an item of the inbox, as data and as commands.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::shell::shell_word;
 
@@ -9,7 +9,7 @@ pub const OWN_WORDS: &str = "...";
 
 /// An action of a person. Its JSON is what every face executes, once the person's own words replace [`OWN_WORDS`].
 /// Targets are written as on the command line: `a12`, `PLAN`, `PLAN/q1`, `PLAN/TASK`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "action", rename_all = "kebab-case")]
 pub enum NeedAction {
     /// Answers a question; grants or refuses a permission with the words allow and deny.

@@ -52,6 +52,11 @@ impl Holders {
         }
     }
 
+    /// The names under which tasks are assigned to agents that are present.
+    pub(super) const fn present(&self) -> &BTreeSet<String> {
+        &self.present
+    }
+
     /// True if a task is assigned to an agent that is present.
     #[must_use]
     pub fn agent_takes(&self, task: &TaskPlan) -> bool {

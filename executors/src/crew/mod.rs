@@ -12,6 +12,7 @@
 
 mod actions;
 mod asks;
+mod at_rest;
 mod board;
 pub mod folders;
 mod holders;
@@ -34,6 +35,7 @@ pub mod warm;
 pub mod worktree;
 
 pub use actions::{NeedAction, OWN_WORDS};
+pub use at_rest::AtRest;
 pub use board::{TaskSummary, summaries};
 pub use holders::Holders;
 pub use leases::Granted;

@@ -11,25 +11,26 @@ use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts}
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, PlannerCmd, Purpose, Timer};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
+use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::actions::{NeedAction, OWN_WORDS};
 use crate::roster::{Roster, Unagreed};
 
-/// The most tasks of a plan that each have an item because nobody agreed to them.
-const UNAGREED_MAX: usize = 50;
+/// The most tasks of a plan that each have an item because nobody agreed to them; one more item counts the others.
+const UNAGREED_MAX: usize = 5;
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
 /// The answers to a question about a failed task.
 const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
 
 /// The kind of thing that waits for a person.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     /// An agent may not do something on its own.
@@ -59,7 +60,7 @@ pub enum Kind {
 }
 
 /// An item that waits for a person.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
     /// Its kind.
     pub kind: Kind,
@@ -100,7 +101,9 @@ pub struct Facts<'a> {
     pub project: &'a str,
     /// The log time of that position, or of the present.
     pub now: Timestamp,
-    /// Its open plans.
+    /// Its open plans, by id.
+    pub open: &'a BTreeMap<&'a str, &'a ListedPlan>,
+    /// Those whose items are wanted.
     pub plans: &'a [OpenPlan<'a>],
     /// Its agents.
     pub agents: &'a Agents,
@@ -130,8 +133,12 @@ pub struct OpenPlan<'a> {
 /// The items that wait for a person in a project: those that block work first, then by age.
 #[must_use]
 pub fn needs_you(facts: &Facts<'_>) -> Vec<Need> {
-    let mut items = asked(facts);
-    items.extend(facts.plans.iter().flat_map(|open| of_plan(facts, open)));
+    with_crew(facts, facts.plans.iter().flat_map(|open| of_plan(facts, open)).collect())
+}
+
+/// Adds the items of the agents to those of the plans.
+pub(super) fn with_crew(facts: &Facts<'_>, mut items: Vec<Need>) -> Vec<Need> {
+    items.extend(asked(facts));
     items.extend(conflicts(facts));
     items.extend(overdue(facts));
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
@@ -184,7 +191,7 @@ fn asked(facts: &Facts<'_>) -> Vec<Need> {
 }
 
 /// Questions, tasks and the plan itself, as far as a person can move them.
-fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
+pub(super) fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let OpenPlan { plan, view, .. } = *open;
     let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
     let unagreed = facts.roster.map(|roster| roster.unagreed(plan, view.state())).unwrap_or_default();
@@ -194,7 +201,12 @@ fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let lacks = |task: &Task| lacking.contains(&task.plan.id);
     let waits = !unagreed.is_empty() && view.state().tasks.iter().filter(|task| is_ready(task)).all(lacks);
     items.extend(of_whole_plan(facts, open).into_iter().filter(|need| need.kind != Kind::Ready || !waits));
+    let n_more = unagreed.len().saturating_sub(UNAGREED_MAX);
     items.extend(unagreed.into_iter().take(UNAGREED_MAX).map(|unagreed| of_unagreed(open, unagreed)));
+    items.extend((n_more > 0).then(|| {
+        let text = format!("{n_more} more of its tasks run once you agree; `crewlog agree {plan}` shows all of them");
+        Need::new(Kind::Consent, plan.to_owned(), String::new(), text)
+    }));
     for item in &mut items {
         // The last event is the last sign of a run that died, and the moment since which nobody runs the plan.
         let last = matches!(item.kind, Kind::Interrupted | Kind::Ready).then_some(view.changed_at).flatten();
@@ -292,8 +304,8 @@ fn of_whole_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
         items.push(whole(Kind::Paused, reason.to_owned(), raise.into_iter().chain([resume()]).collect()));
     }
     // A run of the parent plan includes its sub-plans.
-    let is_run_from_parent = nesting::parent_task(plan, state)
-        .is_some_and(|parent| facts.plans.iter().any(|other| other.plan == parent.plan));
+    let is_run_from_parent =
+        nesting::parent_task(plan, state).is_some_and(|parent| facts.open.contains_key(&*parent.plan));
     if is_run_from_parent {
         return items;
     }

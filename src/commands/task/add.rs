@@ -7,7 +7,6 @@ use std::time::Duration;
 use clap::Args;
 use crewlog_executors::consent::Consent;
 use crewlog_executors::crew::standing_plan;
-use crewlog_executors::plans::planner_of;
 use crewlog_mq::{EventStore, ExecuteError};
 use crewlog_planner::event::{Amendment, Command, PlannerConfig};
 use crewlog_planner::parse::{self, ReadOptions};
@@ -75,31 +74,36 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
     let (store, _) = session.place.open_or_make().await?;
     let plan = plan_to_add_to(session, &store, &add).await?;
     let tags = queries::tags_of(&store, &plan).await?;
-    let mut known = planner_of(&store, &plan, tags.clone()).await?;
-    known.catch_up().await?;
-    if let Some(name) = add.after.iter().chain(&add.before).next().filter(|_| tags.is_empty()) {
+    let is_new = tags.is_empty();
+    if let Some(name) = add.after.iter().chain(&add.before).next().filter(|_| is_new) {
         return Err(Failure::new(Code::Nothing, format!("{plan} has no tasks yet, and so no task {name:?}"))
             .hint("to add to another plan, name it: --plan PLAN"));
     }
-    let agreed = consent_to(session, &text, known.handler().state()).await?;
-    if tags.is_empty() {
+    session.place.check_key(&plan, &tags)?;
+    let mut target = Target::of(store, plan, tags).await?;
+    let agreed = consent_to(session, &text, target.state()).await?;
+    if is_new {
+        let Target { store, plan, .. } = target;
         // Only the number of agents and workers limits what runs at once.
         let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
         let config = PlannerConfig { standing: true, ..of_new };
         let (user_input, attachments) = (text.clone(), Vec::new());
         let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
-        let mut target = Target::of(store.clone(), plan.clone(), session.tags_of_new(&plan)?).await?;
+        let tags = session.tags_of_new(&plan)?;
+        target = Target::of(store, plan, tags).await?;
         match order(&mut target.planner, initialize).await {
             Ok(executed) => {
-                keep(session, &store, (&plan, &target.tags), (target.state(), 0), agreed).await?;
+                let of = (&*target.plan, &*target.tags);
+                keep(session, &target.store, of, (target.state(), 0), agreed).await?;
                 return tell(session, &target, &executed.events, 0, "");
             }
             // Another has just made it.
-            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {}
+            Err(ExecuteError::Refused(PlannerError::AlreadyPlanned)) => {
+                target = Target::find_to_tell(session, &target.plan).await?;
+            }
             Err(error) => return Err(error.into()),
         }
     }
-    let target = Target::find_to_tell(session, &plan).await?;
     let (after, before) = (target.ids(session, &add.after)?, target.ids(session, &add.before)?);
     let amendments = vec![Amendment::Add { text, after, before }];
     give(session, target, Command::Amend { amendments, reason: add.reason }, "changed", agreed).await

@@ -1,0 +1,129 @@
+//! The items of plans at rest, kept with the log: a list of many plans reads only those that changed.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Error, EventStore, Position, Query, Range, Snapshot, Snapshots};
+use crewlog_planner::listing::ListedPlan;
+use crewlog_planner::nesting;
+use serde::{Deserialize, Serialize};
+
+use super::holders::Holders;
+use super::needs::{Facts, Need, OpenPlan, of_plan, with_crew};
+use crate::caller::host;
+use crate::programs::digest;
+use crate::roster::Roster;
+
+/// The fewest plans whose items are worth a new snapshot.
+const NEW_MIN: usize = 16;
+
+/// The items of the plans of a project that only a decision, another configuration or an event can change: nobody holds
+/// their tasks, no timer runs, and no other plan takes part.
+pub struct AtRest {
+    kept: Kept,
+    n_new: usize,
+    store: EventStore,
+    snapshots: Snapshots<Kept>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    /// A digest of what the items depend on besides their plan and its folder.
+    outside: String,
+    plans: BTreeMap<String, Resting>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Resting {
+    changed_at: Position,
+    folder: Option<String>,
+    items: Vec<Need>,
+}
+
+impl Snapshot for Kept {
+    const FOLD: &'static str = "needs";
+    const VERSION: u32 = 1;
+    const EVERY: u64 = 1;
+}
+
+impl AtRest {
+    /// The stored items of the open plans of a project, as far as they still hold on this host.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn read(
+        store: &EventStore,
+        project: &str,
+        roster: Option<&Roster>,
+        holders: &Holders,
+        open: &[ListedPlan],
+    ) -> Result<Self, Error> {
+        let outside = digest(&[format!("{:?}", holders.present()), roster.map(Roster::standing).unwrap_or_default()]);
+        // The list of plans has no texts that are sealed, and these items have none either.
+        let store = store.clone().as_stored();
+        // Other hosts have other executors and folders.
+        let mut snapshots = Snapshots::of(&store, &Query::all()).under(&format!("{project}@{}", host()));
+        let newest: Option<(Kept, _)> = snapshots.newest().await?;
+        let mut plans = newest.map(|(kept, _)| kept).filter(|kept| kept.outside == outside).unwrap_or_default().plans;
+        let mut kept = Kept { outside, plans: BTreeMap::new() };
+        let mut here = BTreeMap::new();
+        for ListedPlan { id, changed_at, .. } in open {
+            let Some(resting) = plans.remove(id).filter(|resting| resting.changed_at == *changed_at) else { continue };
+            let find = || is_here(roster, resting.folder.as_deref());
+            if *here.entry(resting.folder.clone()).or_insert_with(find) {
+                kept.plans.insert(id.clone(), resting);
+            }
+        }
+        Ok(Self { kept, n_new: 0, store, snapshots })
+    }
+
+    /// True if the items of a plan are known.
+    #[must_use]
+    pub fn has(&self, plan: &str) -> bool {
+        self.kept.plans.contains_key(plan)
+    }
+
+    /// The items of the plans of the facts, and of those at rest: [`super::needs_you`].
+    pub fn needs_you(&mut self, facts: &Facts<'_>) -> Vec<Need> {
+        for open in facts.plans {
+            self.kept.plans.remove(open.plan);
+        }
+        let mut items: Vec<_> = self.kept.plans.values().flat_map(|resting| resting.items.iter().cloned()).collect();
+        for open in facts.plans {
+            let (of_this, folder) = (of_plan(facts, open), open.view.state().config.folder.clone());
+            items.extend(of_this.iter().cloned());
+            let is_kept = is_at_rest(open) && is_here(facts.roster, folder.as_deref());
+            if let Some(listed) = facts.open.get(open.plan).filter(|listed| is_kept && !listed.is_sealed) {
+                self.n_new += 1;
+                let changed_at = listed.changed_at;
+                self.kept.plans.insert(open.plan.to_owned(), Resting { changed_at, folder, items: of_this });
+            }
+        }
+        with_crew(facts, items)
+    }
+
+    /// Stores the items if many are new. `at` is the position of the facts.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn keep(mut self, at: Position) -> Result<(), Error> {
+        if self.n_new >= NEW_MIN {
+            let last = self.store.read(&Query::all(), Range::up_to(at).backwards(), 1).await?;
+            if let Some(last) = last.events.first() {
+                self.snapshots.fold(usize::MAX);
+                self.snapshots.keep(&self.kept, last.into()).await;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_here(roster: Option<&Roster>, folder: Option<&str>) -> bool {
+    roster.zip(folder).is_none_or(|(here, folder)| here.find(folder).is_ok())
+}
+
+fn is_at_rest(open: &OpenPlan<'_>) -> bool {
+    let state = open.view.state();
+    let has_sub_plan = state.dispatched().any(|task| task.plan.is_delegated());
+    let is_alone = !has_sub_plan && nesting::parent_task(open.plan, state).is_none();
+    is_alone && !open.view.is_held() && !open.view.has_unhandled_report() && state.next_timer().is_none()
+}
