@@ -91,7 +91,8 @@ async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Resu
             for reaction in reports {
                 let mut cause = Metadata::default();
                 for task in reaction.iter().filter_map(ended_task) {
-                    let of_task = task_events(&store).iter().map(|event| new_event(event, &tags, &cause));
+                    let of_task = task_events(&store);
+                    let of_task = of_task.iter().map(|event| new_event(event, &tags, &cause));
                     let of_task: Vec<_> = of_task.collect::<Result<_, _>>()?;
                     cause.causation_id = of_task.last().map(NewEvent::event_id);
                     of_tasks.push((task, of_task));

@@ -171,14 +171,6 @@ impl Roster {
         state.tasks.iter().filter(|task| !task.status.is_end()).filter_map(of).collect()
     }
 
-    /// All that decides who may run a task, besides the task and its folder.
-    pub(crate) fn standing(&self) -> String {
-        let of = |agent: &Agent| (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start());
-        let agents = self.agents.iter().map(of).collect::<Vec<_>>();
-        let trust = self.trust.as_ref().map(Trust::standing);
-        format!("{agents:?} {} {} {} {trust:?}", self.takes_commands, self.knows_tools, self.registry.is_some())
-    }
-
     /// The agent that would take the dispatched task, if there is one.
     pub fn agent_for<'a>(&'a self, task: &'a TaskPlan) -> Option<&'a Agent> {
         match self.choose(task.kind, Way::of(task))? {

@@ -254,14 +254,12 @@ impl AsOf {
 
     /// The readable open plans of the project, by id.
     pub async fn open(&self) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
-        self.readable(self.open_plans().await?.into_iter().map(|plan| plan.id)).await
+        let open = self.open_plans().await?.into_iter().map(|plan| plan.id);
+        self.readable(open.collect()).await
     }
 
     /// Those of these plans that can be read.
-    pub(super) async fn readable(
-        &self,
-        plans: impl IntoIterator<Item = String>,
-    ) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
+    pub(super) async fn readable(&self, plans: Vec<String>) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
         let read = plans.into_iter().map(async |plan| (self.viewed(&plan).await, plan));
         let mut read = stream::iter(read).buffer_unordered(TOGETHER_MAX);
         let mut readable = BTreeMap::new();

@@ -1,20 +1,14 @@
 //! The crew of the project: agents, leases, messages, and everything that waits for a person.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
 use crewlog_executors::crew::{AtRest, Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Liveness};
-use crewlog_planner::crew::asks::Asks;
-use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::leases::{Lease, LeaseHolder, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
-use crewlog_planner::listing::ListedPlan;
 use serde_json::json;
 
-use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, ViewedPlan};
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{millis, rfc3339};
 
@@ -77,46 +71,33 @@ impl AsOf {
     /// Everything that waits for a person: items that block work first, then by age. `command` makes a command line
     /// from the words of a command.
     pub async fn needs(&self, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
-        let (open, roster) = (self.open_plans().await?, self.crew.roster());
-        let mut at_rest = None;
-        if let Some(holders) = self.holders().await? {
-            self.catch_up_decisions().await?;
-            at_rest = Some(AtRest::read(&self.store, self.project(), roster, &holders, &open).await?);
-        }
-        let (asks, conflicts) = (self.handled(&self.kept.asks).await?, self.folded(&self.kept.conflicts).await?);
-        let named = named_plans(&asks.0, &conflicts.0);
-        let mut changed = Vec::new();
-        for ListedPlan { id, .. } in &open {
-            if named.contains(id) || !at_rest.as_ref().is_some_and(|known| known.has(id)) {
-                changed.push(id.clone());
-            }
-        }
-        let seen = self.readable(changed).await?;
-        let needs = self.needs_among(&open, seen, at_rest.as_mut(), command).await?;
-        if let Some(at_rest) = at_rest {
-            at_rest.keep(self.at).await?;
-        }
-        Ok(needs)
+        self.needs_among(None, command).await
     }
 
     /// The same for a plan and its sub-plans, of any project.
     pub async fn needs_of(&self, plan: &str, command: impl Fn(&str) -> String) -> Result<Vec<NeedView>, Error> {
-        let (family, open) = (self.family(plan).await?, self.open_plans().await?);
-        self.catch_up_decisions().await?;
-        let seen = self.readable(family.iter().cloned()).await?;
-        let mut needs = self.needs_among(&open, seen, None, command).await?;
+        let family = self.family(plan).await?;
+        let mut needs = self.needs_among(Some(&family), command).await?;
         needs.retain(|need| family.contains(&need.from));
         Ok(needs)
     }
 
     async fn needs_among(
         &self,
-        open: &[ListedPlan],
-        seen: BTreeMap<String, Arc<ViewedPlan>>,
-        at_rest: Option<&mut AtRest>,
+        only: Option<&[String]>,
         command: impl Fn(&str) -> String,
     ) -> Result<Vec<NeedView>, Error> {
-        let mut states = Vec::new();
+        self.crew.catch_up_decisions().await?;
+        let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
+        let messages = self.handled(&self.kept.messages).await?;
+        let (conflicts, open) = (self.folded(&self.kept.conflicts).await?, self.open_plans().await?);
+        let mut at_rest = None;
+        if only.is_none() && !self.is_past {
+            at_rest = Some(AtRest::read(&self.crew, &agents.0, (&asks.0, &conflicts.0), &open).await?);
+        }
+        let all = || open.iter().map(|plan| plan.id.clone()).collect();
+        let changed = at_rest.as_ref().map_or_else(all, |known| known.changed(&open));
+        let (seen, mut states) = (self.readable(only.map_or(changed, <[_]>::to_vec)).await?, Vec::new());
         for plan in seen.keys() {
             states.push(self.states(plan).await?);
         }
@@ -125,9 +106,6 @@ impl AsOf {
             .zip(&states)
             .map(|((plan, seen), states)| OpenPlan { plan, view: &seen.view, states, since: &seen.since })
             .collect();
-        let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
-        let messages = self.handled(&self.kept.messages).await?;
-        let conflicts = self.folded(&self.kept.conflicts).await?;
         let facts = Facts {
             project: self.project(),
             now: self.now,
@@ -137,33 +115,16 @@ impl AsOf {
             asks: &asks.0,
             messages: &messages.0,
             conflicts: &conflicts.0,
-            // The decisions are known as they are now.
             roster: self.crew.roster().filter(|_| !self.is_past),
         };
-        let mut needs = at_rest.map_or_else(|| needs_you(&facts), |at_rest| at_rest.needs_you(&facts));
-        // Between two tasks of a run, its plan is ready for a moment.
+        let mut needs = at_rest.as_mut().map_or_else(|| needs_you(&facts), |known| known.needs_you(&facts));
+        if let Some(known) = at_rest {
+            known.keep(self.at).await?;
+        }
+        // The decisions are known as they are now; and between two tasks of a run, its plan is ready for a moment.
         needs.retain(|need| !self.is_past || need.kind != Kind::Ready);
         Ok(needs.into_iter().map(|need| NeedView::of(need, self.now, &command)).collect())
     }
-
-    async fn catch_up_decisions(&self) -> Result<(), Error> {
-        match self.crew.roster().and_then(|roster| roster.trust.as_ref()).filter(|_| !self.is_past) {
-            Some(trust) => trust.catch_up().await,
-            None => Ok(()),
-        }
-    }
-}
-
-/// The plans of the tasks in questions and conflicts, whose names only the plans have.
-fn named_plans(asks: &Asks, conflicts: &Conflicts) -> BTreeSet<String> {
-    let asked = asks.open().filter_map(|(_, open)| open.ask.task.as_deref()?.split_once('/'));
-    let mut named: BTreeSet<_> = asked.map(|(plan, _)| plan.to_owned()).collect();
-    for (_, open) in conflicts.open() {
-        if let ConflictEvent::ConflictDetected { holders, .. } = &open.detected {
-            named.extend(holders.iter().map(|holder| holder.plan.clone()));
-        }
-    }
-    named
 }
 
 impl AgentView {

@@ -55,7 +55,7 @@ impl AsOf {
     }
 
     /// The holders at the head. At a past position each is alive until the event that ends its claim.
-    pub(super) async fn holders(&self) -> Result<Option<Holders>, Error> {
+    async fn holders(&self) -> Result<Option<Holders>, Error> {
         if self.is_past {
             return Ok(None);
         }

@@ -1,15 +1,20 @@
 //! The items of plans at rest, kept with the log: a list of many plans reads only those that changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Snapshot, Snapshots};
+use crewlog_planner::crew::agents::Agents;
+use crewlog_planner::crew::asks::Asks;
+use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::nesting;
 use serde::{Deserialize, Serialize};
 
-use super::holders::Holders;
 use super::needs::{Facts, Need, OpenPlan, of_plan, with_crew};
+use super::state::Crew;
+use crate::agent::Agent;
 use crate::caller::host;
+use crate::consent::Trust;
 use crate::programs::digest;
 use crate::roster::Roster;
 
@@ -51,22 +56,22 @@ impl AtRest {
     /// # Errors
     /// A fault of the log.
     pub async fn read(
-        store: &EventStore,
-        project: &str,
-        roster: Option<&Roster>,
-        holders: &Holders,
+        crew: &Crew,
+        agents: &Agents,
+        (asks, conflicts): (&Asks, &Conflicts),
         open: &[ListedPlan],
     ) -> Result<Self, Error> {
-        let outside = digest(&[format!("{:?}", holders.present()), roster.map(Roster::standing).unwrap_or_default()]);
+        let (roster, holders, named) = (crew.roster(), crew.holders_among(agents), named(asks, conflicts));
+        let outside = digest(&[format!("{:?} {:?}", holders.present(), roster.map(standing))]);
         // The list of plans has no texts that are sealed, and these items have none either.
-        let store = store.clone().as_stored();
+        let store = crew.store().clone().as_stored();
         // Other hosts have other executors and folders.
-        let mut snapshots = Snapshots::of(&store, &Query::all()).under(&format!("{project}@{}", host()));
+        let mut snapshots = Snapshots::of(&store, &Query::all()).under(&format!("{}@{}", crew.project(), host()));
         let newest: Option<(Kept, _)> = snapshots.newest().await?;
         let mut plans = newest.map(|(kept, _)| kept).filter(|kept| kept.outside == outside).unwrap_or_default().plans;
         let mut kept = Kept { outside, plans: BTreeMap::new() };
         let mut here = BTreeMap::new();
-        for ListedPlan { id, changed_at, .. } in open {
+        for ListedPlan { id, changed_at, .. } in open.iter().filter(|listed| !named.contains(&listed.id)) {
             let Some(resting) = plans.remove(id).filter(|resting| resting.changed_at == *changed_at) else { continue };
             let find = || is_here(roster, resting.folder.as_deref());
             if *here.entry(resting.folder.clone()).or_insert_with(find) {
@@ -76,17 +81,14 @@ impl AtRest {
         Ok(Self { kept, n_new: 0, store, snapshots })
     }
 
-    /// True if the items of a plan are known.
-    #[must_use]
-    pub fn has(&self, plan: &str) -> bool {
-        self.kept.plans.contains_key(plan)
+    /// The others among the open plans, whose items are not known.
+    pub fn changed(&self, open: &[ListedPlan]) -> Vec<String> {
+        let changed = open.iter().filter(|listed| !self.kept.plans.contains_key(&listed.id));
+        changed.map(|listed| listed.id.clone()).collect()
     }
 
     /// The items of the plans of the facts, and of those at rest: [`super::needs_you`].
     pub fn needs_you(&mut self, facts: &Facts<'_>) -> Vec<Need> {
-        for open in facts.plans {
-            self.kept.plans.remove(open.plan);
-        }
         let mut items: Vec<_> = self.kept.plans.values().flat_map(|resting| resting.items.iter().cloned()).collect();
         for open in facts.plans {
             let (of_this, folder) = (of_plan(facts, open), open.view.state().config.folder.clone());
@@ -115,6 +117,30 @@ impl AtRest {
         }
         Ok(())
     }
+}
+
+/// All that decides who may run a task, besides the task and its folder.
+fn standing(roster: &Roster) -> String {
+    let Roster { takes_commands, knows_tools, registry, trust, .. } = roster;
+    let of = |agent: &Agent| (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start());
+    let agents = roster.agents.iter().map(of).collect::<Vec<_>>();
+    format!(
+        "{agents:?} {takes_commands} {knows_tools} {} {:?}",
+        registry.is_some(),
+        trust.as_ref().map(Trust::standing)
+    )
+}
+
+/// The plans of the tasks in questions and conflicts: their items have the names of these tasks.
+fn named(asks: &Asks, conflicts: &Conflicts) -> BTreeSet<String> {
+    let asked = asks.open().filter_map(|(_, open)| open.ask.task.as_deref()?.split_once('/'));
+    let mut named: BTreeSet<_> = asked.map(|(plan, _)| plan.to_owned()).collect();
+    for (_, open) in conflicts.open() {
+        if let ConflictEvent::ConflictDetected { holders, .. } = &open.detected {
+            named.extend(holders.iter().map(|holder| holder.plan.clone()));
+        }
+    }
+    named
 }
 
 fn is_here(roster: Option<&Roster>, folder: Option<&str>) -> bool {

@@ -104,6 +104,15 @@ impl Crew {
         Self { roster, ..self }
     }
 
+    /// Reads the decisions about what may run that are not known yet.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn catch_up_decisions(&self) -> Result<(), Error> {
+        let trust = self.roster().and_then(|roster| roster.trust.as_ref());
+        if let Some(trust) = trust { trust.catch_up().await } else { Ok(()) }
+    }
+
     /// The executors that workers on this machine would run tasks with, if they are configured.
     #[must_use]
     pub fn roster(&self) -> Option<&Roster> {
