@@ -1,17 +1,20 @@
 //! How a worker claims a dispatched task in competition with others.
 
-use crewlog_mq::{Backoff, Cause, EventStore, ExecuteError, Query, Range, Runner, Timestamp};
+use crewlog_mq::{
+    Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner, Timestamp,
+};
 use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
 
 use crate::liveness::LivenessLock;
+use crate::plans::tasks_of;
 use crate::queue::Dispatch;
 use crate::run::{Stop, wanted};
 
-/// Events of a plan that can hold back a task that might have started before.
-const HOLDING: [&str; 4] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged"];
+/// Events of a plan that can hold back a task that might have started before; those of a task only that one.
+const HOLDING: [&str; 5] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged", "TaskStatusUpdated"];
 
 /// A task's aggregate on a log.
 pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>) -> Runner<TaskLease> {
@@ -59,8 +62,9 @@ pub(crate) async fn claim_task(
     let mut dead_epoch = None;
     loop {
         let changes = Query::aggregate(event::STREAM, &dispatch.plan).of_types(HOLDING);
-        let error = match store.read(&changes, Range::after(dispatch.seen), 1).await {
-            Ok(page) if !page.events.is_empty() => return ClaimOutcome::Stale,
+        let holds = |event: &Recorded| tasks_of(event).is_none_or(|of| of.is_empty() || of.contains(&dispatch.task));
+        let error = match store.read(&changes, Range::after(dispatch.seen), PAGE_EVENTS_MAX).await {
+            Ok(page) if page.events.iter().any(holds) => return ClaimOutcome::Stale,
             Ok(_) => {
                 let (executor, attempt, now) = (life.executor(name), dispatch.attempt, store.now());
                 let command = TaskCommand::Claim { attempt, executor, now, dead_epoch, starts };

@@ -213,7 +213,8 @@ impl Hosted {
             return;
         }
         if self.warm.len() >= WARM_MAX {
-            self.warm.clear();
+            let any = self.warm.keys().next().cloned();
+            any.map(|any| self.warm.remove(&any));
         }
         self.warm.insert(plan.to_owned(), planner);
     }

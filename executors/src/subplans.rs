@@ -252,7 +252,7 @@ async fn until_ended(store: &EventStore, plan: &str, timeout: Option<Duration>) 
                 }
                 Some(Err(error)) if error.is_permanent() => return Err(error),
                 Some(Err(error)) => error.warn("a sub-plan cannot be read yet"),
-                None => return Ok(None),
+                None => return Err(Error::Closed),
             },
             () = time_is_up => return Ok(None),
         }

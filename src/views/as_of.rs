@@ -254,8 +254,7 @@ impl AsOf {
 
     /// The readable open plans of the project, by id.
     pub async fn open(&self) -> Result<BTreeMap<String, Arc<ViewedPlan>>, Error> {
-        let open = self.open_plans().await?.into_iter().map(|plan| plan.id);
-        self.readable(open.collect()).await
+        self.readable(self.open_plans().await?.into_iter().map(|plan| plan.id).collect()).await
     }
 
     /// Those of these plans that can be read.

@@ -91,10 +91,10 @@ impl AsOf {
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
         let messages = self.handled(&self.kept.messages).await?;
         let (conflicts, open) = (self.folded(&self.kept.conflicts).await?, self.open_plans().await?);
-        let mut at_rest = None;
-        if only.is_none() && !self.is_past {
-            at_rest = Some(AtRest::read(&self.crew, &agents.0, (&asks.0, &conflicts.0), &open).await?);
-        }
+        let mut at_rest = match only.is_none() && !self.is_past {
+            true => Some(AtRest::read(&self.crew, &agents.0, (&asks.0, &conflicts.0), &open).await?),
+            false => None,
+        };
         let all = || open.iter().map(|plan| plan.id.clone()).collect();
         let changed = at_rest.as_ref().map_or_else(all, |known| known.changed(&open));
         let (seen, mut states) = (self.readable(only.map_or(changed, <[_]>::to_vec)).await?, Vec::new());

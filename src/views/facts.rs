@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
+use crate::ui::terminal::Output;
 use crate::ui::text::{ago, date_time, duration, moment_of, one_line, visible};
 
 /// The end of a key whose value is a duration.
@@ -17,17 +18,22 @@ const MS: &str = "_ms";
 /// The longest value on a line, in characters.
 const CHARS_MAX: usize = 400;
 
+/// The most items of a list that are printed as text.
+const ITEMS_MAX: usize = 500;
+
 /// Prints a list of a view: as JSON, or each item as `print` does, with ages as of `now`.
-pub fn print_list(
+pub fn print_list<T: Serialize>(
     session: &Session,
     key: &str,
     facts: Value,
-    items: &[impl Serialize],
+    items: &[T],
     [heading, below]: [&[&str]; 2],
     now: Timestamp,
 ) -> Result<Code, Failure> {
-    let items = items.iter().map(serde_json::to_value).collect::<Result<Vec<_>, _>>()?;
-    session.print_list(key, facts, &items, |item| item, |to, item| print(to, item, [heading, below], Some(now)))
+    let shown = if session.output == Output::Text { &items[..items.len().min(ITEMS_MAX)] } else { items };
+    let n_more = items.len() - shown.len();
+    (n_more > 0).then(|| session.suggest(&format!("{n_more} more: -o json lists all of them")));
+    session.print_list(key, facts, shown, |item| item, |to, item| print(to, &json!(item), [heading, below], Some(now)))
 }
 
 /// Prints an item: the values of some fields as its heading, and below it others as `key: value`, or all others if none

@@ -26,8 +26,8 @@ impl Rig {
     }
 
     /// Appends an event to a plan; returns its position.
-    async fn plan_event(&self, plan: &str, event_type: &str) -> Position {
-        let event = NewEvent::from_json(event_type, "1.0", "{}".into(), &Metadata::default()).expect("it is JSON");
+    async fn plan_event(&self, plan: &str, event_type: &str, data: &str) -> Position {
+        let event = NewEvent::from_json(event_type, "1.0", data.into(), &Metadata::default()).expect("it is JSON");
         let append = Append::to(event::STREAM, plan, Expected::Any, vec![event]);
         self.store.append(append).await.expect("an append of any kind is accepted").last()
     }
@@ -66,17 +66,22 @@ impl Rig {
 
 #[tokio::test]
 async fn a_plan_held_back_since_it_was_read_is_read_again_before_a_claim() {
-    for (plan, event_type, is_stale) in [
-        ("p", "PlanPaused", true),
-        ("p", "PlanStopped", true),
-        ("p", "TaskPaused", true),
-        ("p", "SettingsChanged", true),
-        ("p", "TaskCompleted", false),
-        ("other", "PlanPaused", false),
+    let (own, another) = (r#"{"task_id":1}"#, r#"{"task_id":2}"#);
+    for (plan, event_type, data, is_stale) in [
+        ("p", "PlanPaused", "{}", true),
+        ("p", "PlanStopped", "{}", true),
+        ("p", "SettingsChanged", "{}", true),
+        ("p", "TaskPaused", own, true),
+        ("p", "TaskPaused", another, false),
+        // It was cancelled.
+        ("p", "TaskStatusUpdated", own, true),
+        ("p", "TaskStatusUpdated", another, false),
+        ("p", "TaskCompleted", own, false),
+        ("other", "PlanPaused", "{}", false),
     ] {
         let (rig, expected) = (Rig::new(), if is_stale { ClaimOutcome::Stale } else { ClaimOutcome::Won(1) });
-        let before = rig.plan_event("p", "PlanPaused").await;
-        let after = rig.plan_event(plan, event_type).await;
+        let before = rig.plan_event("p", "PlanPaused", "{}").await;
+        let after = rig.plan_event(plan, event_type, data).await;
         let life = rig.life();
         assert_eq!(rig.claims(&life, before, 1, false).await, expected, "{event_type} of {plan}");
         assert_eq!(rig.types().await.len(), usize::from(!is_stale), "{event_type} of {plan}");
@@ -89,7 +94,7 @@ async fn a_plan_held_back_since_it_was_read_is_read_again_before_a_claim() {
 #[tokio::test]
 async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
     let rig = Rig::new();
-    let seen = rig.plan_event("p", "TaskDispatched").await;
+    let seen = rig.plan_event("p", "TaskDispatched", "{}").await;
     let (first, second) = (rig.life(), rig.life());
     assert_eq!(rig.claims(&first, seen, 1, true).await, ClaimOutcome::Won(1));
     assert_eq!(rig.claims(&second, seen, 1, true).await, ClaimOutcome::Held, "its holder lives");
@@ -107,7 +112,7 @@ async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
 #[tokio::test]
 async fn what_has_ended_can_be_claimed_no_more() {
     let rig = Rig::new();
-    let seen = rig.plan_event("p", "TaskDispatched").await;
+    let seen = rig.plan_event("p", "TaskDispatched", "{}").await;
     let life = rig.life();
     assert_eq!(rig.claims(&life, seen, 2, false).await, ClaimOutcome::Won(1));
     let ending = Ending::Completed { result: "ok".into(), run: None };

@@ -23,7 +23,7 @@ use super::actions::{NeedAction, OWN_WORDS};
 use crate::roster::{Roster, Unagreed};
 
 /// The most tasks of a plan that each have an item because nobody agreed to them; one more item counts the others.
-const UNAGREED_MAX: usize = 5;
+const UNAGREED_MAX: usize = 3;
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
 /// The answers to a question about a failed task.
@@ -60,6 +60,10 @@ pub enum Kind {
 }
 
 /// An item that waits for a person.
+#[serde_with::apply(
+    Vec => #[serde(default, skip_serializing_if = "Vec::is_empty")],
+    Option => #[serde(default, skip_serializing_if = "Option::is_none")],
+)]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Need {
     /// Its kind.

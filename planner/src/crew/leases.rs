@@ -52,6 +52,9 @@ pub struct Lease {
     pub target: Target,
     /// True if it excludes overlapping leases of others.
     pub is_exclusive: bool,
+    /// True if those in other worktrees count, too.
+    #[serde(default)]
+    pub is_strict: bool,
     /// How long a renewal keeps it live.
     pub ttl: Duration,
     /// When it ends, unless it is renewed.
@@ -127,7 +130,7 @@ impl From<Stored> for Leases {
 
 impl Snapshot for Leases {
     const FOLD: &'static str = "leases";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 impl Leases {
@@ -198,7 +201,7 @@ impl Leases {
         for target in targets {
             let others = self.overlapping(target, now).filter(|(_, lease)| {
                 excludes(holder, &lease.holder, writes || lease.is_exclusive)
-                    && (strict || lease.holder.worktree == holder.worktree)
+                    && (strict || lease.is_strict || lease.holder.worktree == holder.worktree)
             });
             blocked.extend(others.map(|(number, lease)| Blocked {
                 asked: target.clone(),
@@ -464,6 +467,7 @@ impl Leases {
                 holder: request.holder.clone(),
                 target: target.clone(),
                 is_exclusive: request.is_exclusive,
+                is_strict: request.is_strict,
                 ttl: request.ttl,
                 until,
                 reason: request.reason.clone(),

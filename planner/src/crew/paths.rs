@@ -65,25 +65,6 @@ fn is_cjk(c: char) -> bool {
     matches!(c, '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}')
 }
 
-/// The length of the word that could be a path; it ends before white space, quotes and brackets.
-fn word_length(text: &str) -> usize {
-    let mut braces = 0_usize;
-    let mut previous = ' ';
-    for (at, c) in text.char_indices() {
-        match c {
-            '{' => braces += 1,
-            '}' if braces > 0 => braces -= 1,
-            ',' if braces > 0 => {}
-            '[' | ']' if matches!(previous, '/' | '.') || previous.is_alphanumeric() => {}
-            '\\' | '/' | '.' | '_' | '-' | '~' | '@' | '$' | '*' | '+' | '#' | '%' | ':' | '?' | '=' | '&' | '!' => {}
-            c if c.is_alphanumeric() && !is_cjk(c) => {}
-            _ => return at,
-        }
-        previous = c;
-    }
-    text.len()
-}
-
 /// Paths and addresses contain one of these signs.
 fn may_be_path(text: &str) -> bool {
     text.bytes().any(|byte| matches!(byte, b'.' | b'/' | b'\\'))
@@ -115,29 +96,19 @@ pub(crate) fn attachments(text: &str, links: &[Link]) -> Vec<Attachment> {
         let after = links.partition_point(|link| link.range.end <= at);
         links.get(after).is_some_and(|link| link.range.contains(&at))
     };
-    let chunks = text.split_ascii_whitespace().filter(|chunk| may_be_path(chunk));
-    for chunk in chunks {
-        let start = chunk.as_ptr() as usize - text.as_ptr() as usize;
-        let mut offset = 0;
-        while let Some(c) = chunk[offset..].chars().next() {
-            let (at, rest) = (start + offset, &chunk[offset..]);
-            let is_url = rest.starts_with("http://") || rest.starts_with("https://");
-            let length = match is_url {
-                true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)).unwrap_or(rest.len()),
-                false => word_length(rest),
-            };
-            offset += length.max(c.len_utf8());
-            let word = &rest[..length];
-            if is_linked(at) {
-                continue;
-            }
-            if is_url {
-                let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
-                add(at, AttachmentKind::Link(url.to_owned()), None);
-            } else if let Some(path) = file_ref(word.trim_end_matches(['.', ':', '?', '!'])) {
-                let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
-                add(at, kind(path.to_owned()), None);
-            }
+    for word in words(text).filter(|word| may_be_path(word)) {
+        let at = word.as_ptr() as usize - text.as_ptr() as usize;
+        // A value of an option, or a part of an expression.
+        let is_joined = text[..at].ends_with(['=', '&']) || text[at + word.len()..].starts_with(['=', '&']);
+        if is_linked(at) {
+            continue;
+        }
+        if is_url(word) {
+            let url = word.trim_end_matches(['.', ',', ';', ':', '!', '?', ')', '\'', '*']);
+            add(at, AttachmentKind::Link(url.to_owned()), None);
+        } else if let Some(path) = file_ref(without_marks(word)).filter(|_| !is_joined) {
+            let kind = if is_image(path) { AttachmentKind::ImageRef } else { AttachmentKind::FileRef };
+            add(at, kind(path.to_owned()), None);
         }
     }
     found.sort_by_key(|(at, _)| *at);
@@ -215,9 +186,9 @@ fn bare_file(path: &str) -> bool {
     hidden || (!stem.is_empty() && named && !short && !joined && !has(LIBRARIES, path))
 }
 
-/// Removes `:12`, `:12:3` and `:12-20`.
-pub(crate) fn without_line(word: &str) -> &str {
-    let mut path = word;
+/// Removes `:12`, `:12:3`, `:12-20` and `#L12`.
+fn without_line(word: &str) -> &str {
+    let mut path = word.split_once("#L").map_or(word, |(path, _)| path);
     for _line_and_column in 0..2 {
         if let Some((before, number)) = path.rsplit_once(':')
             && before.len() > 1
@@ -244,32 +215,40 @@ const PAIRS: [&str; 26] = [
 pub fn mentioned_files(text: &str) -> impl Iterator<Item = &str> {
     let mut known = BTreeSet::new();
     let words = words(text).filter(|word| word.len() <= WORD_BYTES_MAX);
-    let paths = words.map(without_marks).map(|word| without_line(word.split_once("#L").map_or(word, |(path, _)| path)));
-    paths.filter(move |path| is_file(path) && known.insert(*path))
+    words.map(without_marks).map(without_line).filter(move |path| is_file(path) && known.insert(*path))
 }
 
-/// Splits the text at white space, shell signs, quotation marks, and commas outside braces.
+/// The words of a text that may be paths, with the marks around them, and its URLs. White space, shell signs, quotation
+/// marks, and commas outside braces divide words.
 fn words(text: &str) -> impl Iterator<Item = &str> {
-    let mut depth = 0_usize;
-    text.split(move |char: char| {
-        let cuts = match char {
-            '{' => {
-                depth += 1;
-                false
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c| !is_of_word(c) || c == ',');
+        let mut depth = 0_usize;
+        let ends = |c: char| {
+            match c {
+                '{' => depth += 1,
+                '}' => depth = depth.saturating_sub(1),
+                _ => {}
             }
-            '}' => {
-                depth = depth.saturating_sub(1);
-                false
-            }
-            ',' => depth == 0,
-            '"' | '\'' | '`' | '(' | ')' | '<' | '>' | '|' | '&' | ';' | '=' => true,
-            char => char.is_whitespace(),
+            !is_of_word(c) || (c == ',' && depth == 0)
         };
-        if cuts {
-            depth = 0;
-        }
-        cuts
+        let end = match is_url(rest) {
+            true => rest.find(|c: char| c.is_whitespace() || "<>\"`".contains(c)),
+            false => rest.find(ends),
+        };
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        (!word.is_empty()).then_some(word)
     })
+}
+
+fn is_of_word(c: char) -> bool {
+    "\\/._-~@$*+#%:?![]{},".contains(c) || (c.is_alphanumeric() && !is_cjk(c)) || ('\u{300}'..='\u{36f}').contains(&c)
+}
+
+fn is_url(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
 }
 
 /// Removes the marks around a word, but keeps the brackets of a pattern and the full stop of a hidden file.

@@ -95,13 +95,9 @@ impl<'a> NeedItem<'a> {
     pub fn markup(&self) -> Markup {
         Markup::of(self)
     }
-
-    /// The id of the element: a link to it comes from an agent that waits.
-    fn anchor(&self) -> String {
-        anchor(self.need)
-    }
 }
 
+/// The id of the element of an item: a link to it comes from an agent that waits.
 pub fn anchor(need: &NeedView) -> String {
     format!("need-{}", encoded(&need.id))
 }

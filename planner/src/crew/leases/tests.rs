@@ -335,6 +335,21 @@ fn a_waiting_request_blocks_another_worktree_only_if_either_is_strict() {
 }
 
 #[test]
+fn a_strict_lease_blocks_other_worktrees() {
+    check(&[
+        (0, "ada", "strict-shared a.rs", "ada has 1+1"),
+        (1, "bob@w2", "shared a.rs", "bob has 2+1"),
+        (1, "cyd@w2", "exclusive a.rs", "a.rs is held by ada"),
+        (2, "ada", "release", ""),
+    ]);
+    check(&[
+        (0, "ada", "strict-exclusive a.rs", "ada has 1+1"),
+        (1, "bob@w2", "shared a.rs", "a.rs is held by ada"),
+        (1, "bob@w2", "shared b.rs", "bob has 2+1"),
+    ]);
+}
+
+#[test]
 fn a_merge_risk_is_what_would_exclude_each_other_in_one_worktree() {
     check(&[
         (0, "ada", "shared a.rs", "ada has 1+1"),
