@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::blocks::{Block, Inline, Kind};
 use super::commands::{Around, Fence, judge, language_of};
 use super::finder::{Finder, Marker, Section, StepDraft};
-use super::line::{dependency_line, verb_of};
+use super::line::{dependency_line, is_question, verb_of};
 use super::tree::{Format, Part, Reference, Tree, Verdict, When};
 use super::words::{DEPENDS, after_any, first_word, is_one_of, kind_of};
 use crate::plan::{Mark, NodeKind};
@@ -171,6 +171,12 @@ impl Finder<'_> {
         made.task.notes.extend((!text.is_empty()).then(|| text.to_owned()));
         made.attach(&block.inline);
         let is_done = made.task.mark == Mark::Done;
+        let is_open = !made.task.mark.is_end() && made.task.kind != NodeKind::Clarification;
+        let asks = is_question(&block.inline.text) || block.inline.masked().contains("? ");
+        if asks && is_open && block.kind == Kind::Paragraph {
+            let help = "write the question in a step of its own";
+            self.warn(section, "question", block.span.start, "a question below a step is asked of nobody", help);
+        }
         let list = after_any(block.inline.text.trim(), &DEPENDS).and_then(|rest| rest.trim_start().strip_prefix(':'));
         if list.is_some_and(|list| !is_one_of(list.trim(), &["", "none", "nothing", "-"])) {
             let message = "crewlog does not understand these dependencies and keeps them as a note";

@@ -340,7 +340,7 @@ fn a_strict_lease_blocks_other_worktrees() {
         (0, "ada", "strict-shared a.rs", "ada has 1+1"),
         (1, "bob@w2", "shared a.rs", "bob has 2+1"),
         (1, "cyd@w2", "exclusive a.rs", "a.rs is held by ada"),
-        (2, "ada", "release", ""),
+        (2, "ada", "release", "released [1]"),
     ]);
     check(&[
         (0, "ada", "strict-exclusive a.rs", "ada has 1+1"),
