@@ -9,8 +9,8 @@
 
 pub mod agent;
 pub mod agents;
-pub mod analysis;
 pub mod attachments;
+pub mod breakers;
 pub mod caller;
 pub mod checking;
 pub mod claiming;
@@ -42,7 +42,6 @@ pub mod secrets;
 pub mod shell;
 pub mod similar;
 pub mod subplans;
-pub mod summaries;
 pub mod supervisor;
 pub mod text;
 pub mod usage;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crewlog_mq::Timestamp;
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::crew::consent::Agreement;
 use crewlog_planner::event::TaskInput;
@@ -15,6 +16,7 @@ use crewlog_planner::state::{Phase, PlannerState, Task};
 use crewlog_planner::view::PlanView;
 
 use crate::agent::Agent;
+use crate::breakers::Breakers;
 use crate::consent::{Basis, Places, Told, Trust, inputs};
 use crate::programs::ProgramConsent;
 use crate::shell::{SHELL, Shell};
@@ -37,6 +39,8 @@ pub struct Roster {
     pub trust: Option<Trust>,
     /// The folders of plans; without them every folder is where it was.
     pub places: Option<Arc<dyn Places>>,
+    /// The rate limits of the executors, where there is a log.
+    pub limits: Option<Breakers>,
     /// True if a process ends rather than waits for a rate limit.
     pub leaves_limits: bool,
 }
@@ -100,6 +104,16 @@ impl Roster {
     /// True if one of these executors would take the dispatched task.
     pub fn takes(&self, task: &TaskPlan) -> bool {
         self.choose(task.kind, Way::of(task)).is_some()
+    }
+
+    /// The taker of a task that one of these executors would take: it may wait for a rate limit.
+    pub fn taker(&self, task: &TaskPlan) -> Taker {
+        self.agent_for(task).and_then(|agent| self.waits_until(&agent.name)).map_or(Taker::Worker, Taker::Limited)
+    }
+
+    /// The time before which an executor starts nothing because of a rate limit.
+    pub fn waits_until(&self, executor: &str) -> Option<Timestamp> {
+        self.limits.as_ref()?.waits_until(executor)
     }
 
     /// Where the folder of a plan is on this machine.
@@ -186,7 +200,9 @@ impl Roster {
             return false;
         }
         let is_here = self.is_here(state);
-        let is_left = |task: &Task| self.leaves_limits && task.waits_for_limit();
+        let is_left = |task: &Task| {
+            self.leaves_limits && (task.waits_for_limit() || matches!(self.taker(&task.plan), Taker::Limited(_)))
+        };
         let is_run = |task: &Task| is_here && !is_left(task) && self.runs(plan, &task.plan, state);
         let is_run = |task| state.task(task).is_some_and(is_run);
         // The host withdraws the dispatched tasks of a stopped plan.
@@ -200,7 +216,7 @@ impl Roster {
     pub fn states(&self, plan: &str, view: &PlanView, all: &BTreeMap<String, PlanView>) -> States {
         let is_here = self.is_here(view.state());
         let runs = |task: &TaskPlan| is_here && self.runs(plan, task, view.state());
-        let taker = |task: &TaskPlan| if runs(task) { Taker::Worker } else { Taker::Nobody };
+        let taker = |task: &TaskPlan| if runs(task) { self.taker(task) } else { Taker::Nobody };
         let sub_plan = |below: &str| {
             let view = all.get(below).filter(|view| view.state().phase != Phase::Empty)?;
             let state = self.states(below, view, all).plan.state;

@@ -13,7 +13,7 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
-use crewlog_planner::crew::consent;
+use crewlog_planner::crew::{breaker, consent};
 use crewlog_planner::event::{self, FailureClass, Usage};
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
@@ -22,6 +22,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
+use crate::breakers::{Breakers, Clearance};
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
@@ -100,7 +101,7 @@ impl Worker {
             Scope::Plan(plan) => family("", plan),
             Scope::All => Query::stream(event::STREAM).or(Query::stream(claim::STREAM)),
         };
-        let query = query.or(Query::stream(consent::STREAM));
+        let query = query.or(Query::stream(consent::STREAM)).or(Query::stream(breaker::STREAM));
         let at = self.store.head().await?;
         let of_plans = match &scope {
             Scope::Plan(plan) => family(event::STREAM, plan),
@@ -113,6 +114,9 @@ impl Worker {
         // Decisions since it was opened, up to where the events begin.
         if let Some(trust) = &self.roster.trust {
             trust.catch_up().await?;
+        }
+        if let Some(breakers) = &self.roster.limits {
+            breakers.catch_up().await?;
         }
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
@@ -187,6 +191,14 @@ impl Worker {
             dispatch.parameters.folder = Some(folder.to_string_lossy().into_owned());
         }
         let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
+        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
+        let start = match limits {
+            Some(limits) => limits.start(actor.name(), &dispatch.target(), &dispatch.cause).await,
+            None => Clearance::Free,
+        };
+        if start == Clearance::Refused {
+            return (key, dispatch.seen);
+        }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         // Only the holder renders the prompt that the start of an agent records.
         let is_early = !matches!(actor, Actor::Agent(..));
@@ -194,7 +206,7 @@ impl Worker {
         let starts = checked.as_ref().is_some_and(Result::is_ok);
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
-            self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
+            self.carry_out_held(actor, &dispatch, &mut claim, epoch, (checked, start), stop).await;
         }
         (key, claim.position())
     }
@@ -205,7 +217,7 @@ impl Worker {
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
-        checked: Option<Result<(), String>>,
+        (checked, start): (Option<Result<(), String>>, Clearance),
         stop: watch::Receiver<Option<Stop>>,
     ) {
         let unwanted = stop.borrow().clone();
@@ -240,6 +252,24 @@ impl Worker {
                 (ending, usage)
             }
         };
+        if let Some(limits) = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..))) {
+            let (name, task) = (actor.name(), dispatch.target());
+            match &ending {
+                // Before the report, so that nothing else starts meanwhile.
+                Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. } => {
+                    let after = retry_after_ms.map(Duration::from_millis);
+                    limits.met_limit(name, &task, after, &dispatch.cause).await;
+                }
+                Ending::Completed { .. }
+                | Ending::Asked { .. }
+                | Ending::Failed { class: FailureClass::Task | FailureClass::TimedOut, .. }
+                    if start == Clearance::Probe =>
+                {
+                    _ = limits.close(name, &task, &dispatch.cause).await;
+                }
+                _says_nothing_of_limits => {}
+            }
+        }
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
     }
 
@@ -399,7 +429,7 @@ impl WorkerLoop {
             is_possible
                 && !read_to.contains_key(&dispatch.plan)
                 && !refused.contains(&dispatch.key())
-                && actor().is_some_and(has_place)
+                && actor().is_some_and(|actor| has_place(actor) && worker.roster.waits_until(actor.name()).is_none())
                 && worker.may_run(dispatch)
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
@@ -409,6 +439,10 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
+        if let Some(breakers) = self.worker.roster.limits.as_ref().filter(|_| recorded.stream_id == breaker::STREAM) {
+            let _ = retrying(|| breakers.catch_up()).await;
+            return;
+        }
         if let Some(trust) = self.worker.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
             let _ = retrying(|| trust.catch_up()).await;
             return;
@@ -468,7 +502,8 @@ impl WorkerLoop {
     /// Ends the leases that have run out, unless their holder is proven to live, and those of dead holders: workers that
     /// are gone, and jobs of this one that failed.
     async fn look_at_leases(&mut self) {
-        self.is_restless = !self.refused.is_empty() || self.foreign_leases().next().is_some();
+        let waits = self.worker.roster.limits.as_ref().is_some_and(Breakers::any_is_open);
+        self.is_restless = waits || !self.refused.is_empty() || self.foreign_leases().next().is_some();
         self.refused.clear();
         let life = &self.worker.life;
         let now = self.worker.store.now();

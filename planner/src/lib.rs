@@ -4,6 +4,7 @@
 //! further events. Everything is pure: without clock, ids, I/O and await, the same commands give the same events.
 
 pub mod agents;
+pub mod analysis;
 pub mod claim;
 pub mod crew;
 mod error;

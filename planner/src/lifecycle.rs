@@ -117,6 +117,8 @@ impl State {
 pub enum Wait {
     /// The next attempt after a failure; no time until a host sets the timer.
     Retry { until: Option<Timestamp> },
+    /// The end of a rate limit of its executor; no time until a host sets the timer.
+    Limit { until: Option<Timestamp> },
     /// The answer to a question.
     Answer { question: QuestionId },
     /// The answer to a question, or its default answer.
@@ -159,6 +161,8 @@ impl From<State> for Situation {
 pub enum Taker {
     /// An executor of a worker.
     Worker,
+    /// An executor of a worker that waits for a rate limit until then.
+    Limited(Timestamp),
     /// An agent of the crew.
     Agent,
     /// Nobody, so it is a person's.
@@ -213,7 +217,7 @@ impl States {
     pub fn go_on(&self, runs: impl Fn(TaskId) -> bool) -> bool {
         self.tasks.iter().any(|(task, Situation { state, wait })| match (state, wait) {
             (State::Running | State::Interrupted | State::Ready, _) => runs(*task),
-            (State::Waiting, Some(Wait::Retry { .. } | Wait::SubPlan { .. })) => runs(*task),
+            (State::Waiting, Some(Wait::Retry { .. } | Wait::Limit { .. } | Wait::SubPlan { .. })) => runs(*task),
             (State::WaitingForYou, Some(wait)) => matches!(wait, Wait::Default { .. }),
             (State::Waiting | State::WaitingForYou | State::Planned | State::Paused, _) => false,
             (State::Done | State::Failed | State::Skipped | State::Cancelled, _) => false,
@@ -236,7 +240,7 @@ fn of_tasks(state: &PlannerState, tasks: impl Iterator<Item = Situation>, now: O
     }
     // A retry that is due and not started: the plan can continue, and nobody runs it.
     let is_overdue = |task: &Situation| match (&task.wait, now) {
-        (Some(Wait::Retry { until }), Some(now)) => until.is_none_or(|until| until <= now),
+        (Some(Wait::Retry { until } | Wait::Limit { until }), Some(now)) => until.is_none_or(|until| until <= now),
         _not_at_the_head => false,
     };
     let tasks = tasks.map(|task| if is_overdue(&task) { State::Ready.into() } else { task });
@@ -301,6 +305,7 @@ fn of_planned(state: &PlannerState, task: &Task) -> Situation {
     }
     let waiting = |wait| Situation { state: State::Waiting, wait: Some(wait) };
     held_by_plan(state).unwrap_or_else(|| match task.retry_ms {
+        Some(_) if task.waits_for_limit() => waiting(Wait::Limit { until: state.due(Timer::Retry(id)) }),
         Some(_) => waiting(Wait::Retry { until: state.due(Timer::Retry(id)) }),
         None if !state.has_room(&task.plan) => waiting(Wait::Place),
         // Inside an append: its dispatch follows.
@@ -357,9 +362,12 @@ fn of_dispatched(plan: &str, view: &PlanView, task: &Task, observed: &Observed<'
         it => (observed.taker)(it),
     };
     match taker {
-        Taker::Worker if claim.is_some_and(|claim| claim.interrupted.is_some()) => State::Interrupted.into(),
+        Taker::Worker | Taker::Limited(_) if claim.is_some_and(|claim| claim.interrupted.is_some()) => {
+            State::Interrupted.into()
+        }
         _ if !view.may_start(task) => Situation { state: State::Waiting, wait: Some(Wait::Place) },
         Taker::Worker => State::Ready.into(),
+        Taker::Limited(until) => Situation { state: State::Waiting, wait: Some(Wait::Limit { until: Some(until) }) },
         Taker::Agent => Situation { state: State::Ready, wait: Some(Wait::Agent) },
         Taker::Nobody => Situation { state: State::WaitingForYou, wait: Some(Wait::Work) },
     }

@@ -88,7 +88,7 @@ pub struct Attachment {
     pub label: Option<String>,
 }
 
-/// The five kinds of attachment, each with its reference.
+/// The kinds of attachment, each with its reference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "ref")]
 pub enum AttachmentKind {
@@ -98,10 +98,6 @@ pub enum AttachmentKind {
     ImageRef(String),
     /// A path or opaque id of a file.
     FileRef(String),
-    /// A reference into a vector store.
-    EmbeddingRef(String),
-    /// A screenshot from testing an interface.
-    ScreenshotRef(String),
 }
 
 impl AttachmentKind {
@@ -111,16 +107,14 @@ impl AttachmentKind {
             Self::Link(reference) => ("link", reference),
             Self::ImageRef(reference) => ("image", reference),
             Self::FileRef(reference) => ("file", reference),
-            Self::EmbeddingRef(reference) => ("embedding", reference),
-            Self::ScreenshotRef(reference) => ("screenshot", reference),
         }
     }
 
     /// The path of a file or a picture.
     pub fn path(&self) -> Option<&str> {
         match self {
-            Self::FileRef(path) | Self::ImageRef(path) | Self::ScreenshotRef(path) => Some(path),
-            Self::Link(_) | Self::EmbeddingRef(_) => None,
+            Self::FileRef(path) | Self::ImageRef(path) => Some(path),
+            Self::Link(_) => None,
         }
     }
 }

@@ -91,10 +91,6 @@ impl Command {
                 complete(amendments, events.iter().find(is_amended));
             }
             Self::Amend { amendments, .. } => complete(amendments, first),
-            Self::Summarise { summary, .. } => {
-                let Event::ContextCompacted { summary: text, .. } = first? else { return None };
-                summary.clone_from(text);
-            }
             Self::Ask { question, default, .. } => {
                 let Event::ClarificationRequested { question: text, default: answer, .. } = first? else { return None };
                 question.clone_from(text);

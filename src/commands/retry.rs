@@ -1,13 +1,16 @@
 //! `retry`: opens failed tasks again.
 
+use std::time::Duration;
+
 use clap::Args;
+use crewlog_executors::breakers::Breakers;
 use crewlog_executors::claiming::claim_of;
 use crewlog_planner::event::Command;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::cli::typed::Address;
-use crate::context::Session;
+use crate::context::{Session, roster};
 use crate::target::{decide, find_part};
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::Choice;
@@ -19,7 +22,7 @@ pub struct Retry {
     #[arg(value_name = "PLAN[/TASK]")]
     #[schema(value_type = String)]
     pub target: Address,
-    /// Retry at once a task that waits for its next attempt
+    /// Retry at once a task that waits for its next attempt, and end the wait of its executor for a rate limit
     #[arg(long)]
     #[serde(default)]
     pub now: bool,
@@ -34,6 +37,12 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
         return decide(session, target, command, "open again: ").await;
     }
     let Some(task) = task else { return Err(Failure::user("--now hastens one task: write PLAN/TASK")) };
+    let roster = roster::roster(session, Duration::MAX, &[])?;
+    let (limits, waiting) = (Breakers::new(&target.store), target.state().task(task));
+    let agent = waiting.and_then(|waiting| roster.agent_for(&waiting.plan));
+    if limits.end_wait(agent).await? && waiting.is_some_and(|waiting| waiting.retry_ms.is_none()) {
+        return target.say(session, "its executor no longer waits for its rate limit").await;
+    }
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
     if let Some(holder) = &claim.handler().holder {

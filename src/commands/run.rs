@@ -6,7 +6,7 @@ use clap::Args;
 use crewlog_executors::caller::request;
 use crewlog_executors::consent::Consent;
 use crewlog_executors::roster::Roster;
-use crewlog_planner::event::{Command, PlannerConfig, Summaries};
+use crewlog_planner::event::{Command, PlannerConfig};
 use crewlog_planner::lines::Lines;
 use crewlog_planner::parse::{self, Format, ParsedPlan};
 use crewlog_planner::plan::{Origin, Proposal, Span, TaskPlan};
@@ -110,9 +110,6 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     let mut config = PlannerConfig { file, ..session.config_of_new(None)? };
     let folders = session.folders(true)?;
     config.file.path = config.file.path.map(|path| folders.keep(Path::new(&path)));
-    if session.config()?.model.as_ref().is_some_and(|model| model.summaries) {
-        config.summaries = Summaries::Model;
-    }
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);

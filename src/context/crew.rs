@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::breakers::Breakers;
 use crewlog_executors::caller::account;
 use crewlog_executors::consent::Trust;
 use crewlog_executors::crew::{Crew, Refusal, process, project};
@@ -82,7 +83,11 @@ async fn is_below_recorded(session: &Session) -> Result<bool, Failure> {
 pub fn on(session: &Session, store: &EventStore) -> Result<Arc<Crew>, Failure> {
     let life = Arc::new(session.place.liveness_lock()?);
     let trust = Some(Trust::new(store, vec![account()], session.imported()?, Arc::new(session.folders(false)?)));
-    let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster { trust, ..roster });
+    let roster = roster::roster(session, Duration::MAX, &[]).ok().map(|roster| Roster {
+        trust,
+        limits: Some(Breakers::new(store)),
+        ..roster
+    });
     Ok(Arc::new(Crew::new(store, &session.project()?, life).with_roster(roster)))
 }
 

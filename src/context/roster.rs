@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crewlog_executors::breakers::Breakers;
 use crewlog_executors::consent::Places;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_planner::agents::registry::ToolRegistry;
+use futures::future::OptionFuture;
 
 use crate::context::Session;
 use crate::ui::failure::Failure;
@@ -41,11 +43,13 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         knows_tools,
         trust,
         places,
+        limits: None,
         leaves_limits: false,
     })
 }
 
 /// The executors for work, with the decisions of this account and of others.
 pub async fn to_work(session: &Session, roster: Roster, others: &[String]) -> Result<Roster, Failure> {
-    Ok(Roster { trust: session.trust(others).await?, places: Some(Arc::new(session.folders(true)?)), ..roster })
+    let limits = OptionFuture::from(session.place.open_if_any().await?.map(Breakers::open)).await.transpose()?;
+    Ok(Roster { trust: session.trust(others).await?, places: Some(Arc::new(session.folders(true)?)), limits, ..roster })
 }

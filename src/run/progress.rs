@@ -235,7 +235,6 @@ impl Progress {
             | Event::RetryHastened { .. }
             | Event::UsageRecorded { .. }
             | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
             | Event::TasksPlanned { .. }
             | Event::TasksReopened { .. }
             | Event::ContextCompacted { .. }

@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 use crewlog_executors::crew::{self, Crew, reacting};
-use crewlog_executors::model::{Client, ModelError};
+use crewlog_executors::model::ModelError;
+use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
-use crewlog_executors::summaries::Summarizer;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
-use crewlog_executors::{planning, summaries};
 use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
@@ -80,8 +79,6 @@ pub struct Runtime {
     pub taken_in: watch::Receiver<Position>,
     /// The processes over all plans, and the timers of agents, if this process has their leader locks.
     reacting: [JoinHandle<io::Result<()>>; 3],
-    /// Writes summaries, when a model is configured for that.
-    summaries: Option<JoinHandle<Result<(), Error>>>,
     stop: watch::Sender<bool>,
     stop_reacting: watch::Sender<bool>,
     deadline: Option<Instant>,
@@ -110,7 +107,7 @@ impl Runtime {
     ) -> Result<Self, Failure> {
         let model = by_model::wanted(session, run_args.by_model())?;
         let unknown = session.config()?.model.as_ref().filter(|model| !model.may_be_asked());
-        if let Some(model) = unknown.filter(|model| model.summaries || model.plan) {
+        if let Some(model) = unknown.filter(|model| model.plan) {
             let agree = session.command("agree");
             say(&format!("warning: {}: it is asked nothing until a person agrees: {agree}", unknown_model(model)));
         }
@@ -133,8 +130,6 @@ impl Runtime {
             Scope::Plan(plan) => tokio::spawn(planning::host(store.clone(), plan, taking_in)),
             Scope::All => tokio::spawn(planning::host_all(store.clone(), taking_in)),
         };
-        let summaries = summarizer(session)?
-            .map(|summarizer| tokio::spawn(summaries::host(store.clone(), scope.clone(), summarizer)));
         let (stop_reacting, is_stopped) = watch::channel(false);
         let (crew, folder) = (context::crew::on(session, store)?, session.place.workers_folder());
         let reacting = [
@@ -145,7 +140,7 @@ impl Runtime {
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(scope, is_stopped));
         let deadline = run_args.timeout.map(|timeout| Instant::now() + timeout);
-        Ok(Self { worker, host, crew, taken_in, reacting, summaries, stop, stop_reacting, deadline, signals })
+        Ok(Self { worker, host, crew, taken_in, reacting, stop, stop_reacting, deadline, signals })
     }
 
     /// Waits for the next event, or for a reason to check the plans again or to stop. Ends the worker with its tasks, and the
@@ -196,7 +191,6 @@ impl Runtime {
             }
         }
         self.host.abort();
-        self.summaries.iter().for_each(JoinHandle::abort);
         // They process the log up to now; if they cannot, a later host does.
         self.stop_reacting.send_replace(true);
         let reacting = join_all(&mut self.reacting);
@@ -211,15 +205,6 @@ impl Runtime {
             () = self.signals.next() => {}
         }
     }
-}
-
-/// The model that writes summaries, if one is configured for that and can be asked.
-fn summarizer(session: &Session) -> Result<Option<Summarizer>, Failure> {
-    let model = session.config()?.model.clone().filter(|model| model.summaries && model.may_be_asked());
-    let Some(config) = model else { return Ok(None) };
-    let ModelConfig { parameters, settings, retry_policy, .. } = config;
-    let client = or_warning(Client::new(settings), "no model writes summaries", "they are made by rule");
-    Ok(client.map(|client| Summarizer { model: Arc::new(client), retry_policy, parameters }))
 }
 
 fn or_warning<T>(made: Result<T, ModelError>, what: &str, instead: &str) -> Option<T> {

@@ -11,7 +11,7 @@ use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
-use crewlog_planner::lifecycle::{Observed, State, States};
+use crewlog_planner::lifecycle::{Observed, State, States, Wait};
 use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
@@ -32,6 +32,9 @@ use crate::ui::signals::Signals;
 use crate::ui::terminal::{self, Output, Results, say};
 use crate::ui::text::{by_default, clock, count, visible};
 use crate::views::{PlanShown, queries, views};
+
+/// The most tasks at a rate limit that are listed at the end.
+const LIMITED_MAX: usize = 3;
 
 pub struct RunSession<'a> {
     session: &'a Session,
@@ -309,12 +312,17 @@ impl<'a> RunSession<'a> {
             let as_of = views(self.session).await?.as_of(None).await?;
             as_of.waits(self.session, &self.plan).await?.iter().for_each(|line| say(line));
         }
-        for task in self.view.state().tasks.iter().filter(|task| task.waits_for_limit()) {
-            let until = self.view.state().due(Timer::Retry(task.plan.id));
+        let mut limited = states.tasks.iter().filter_map(|(task, it)| match &it.wait {
+            Some(Wait::Limit { until }) => Some((self.view.state().task(*task)?, *until)),
+            _another => None,
+        });
+        for (task, until) in limited.by_ref().take(LIMITED_MAX) {
             let until = until.map_or_else(String::new, |until| format!(" until {}", clock(until, self.store.now())));
-            let why = task.error.as_deref().map(headline).unwrap_or_default();
+            let why = task.error.as_deref().map_or_else(|| "that of its executor".to_owned(), headline);
             say(&format!("task {} waits{until} for a rate limit: {}", visible(&task.plan.name()), visible(&why)));
         }
+        let n_more = limited.count();
+        (n_more > 0).then(|| say(&format!("so for {}", count(n_more, "more task"))));
         let (code, next) = self.what_next(&end);
         next.iter().for_each(|line| say(line));
         self.output_fault.map_or(Ok(()), |fault| Failure::output(fault).unless_closed())?;

@@ -87,7 +87,6 @@ impl AsOf {
         only: Option<&[String]>,
         command: impl Fn(&str) -> String,
     ) -> Result<Vec<NeedView>, Error> {
-        self.crew.catch_up_decisions().await?;
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
         let messages = self.handled(&self.kept.messages).await?;
         let (conflicts, open) = (self.folded(&self.kept.conflicts).await?, self.open_plans().await?);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_executors::analysis::Analysis;
 use crewlog_mq::{Error, Position};
+use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 use serde::Serialize;

@@ -59,6 +59,7 @@ impl AsOf {
         if self.is_past {
             return Ok(None);
         }
+        self.crew.catch_up_decisions().await?;
         Ok(Some(self.crew.holders_among(&self.handled(&self.kept.agents).await?.0)))
     }
 
@@ -69,7 +70,7 @@ impl AsOf {
         judge: impl FnOnce(&Observed<'_>) -> T,
     ) -> T {
         let taker = |task: &TaskPlan| match self.crew.roster() {
-            Some(roster) if roster.takes(task) => Taker::Worker,
+            Some(roster) if roster.takes(task) => roster.taker(task),
             _ if holders.is_some_and(|holders| holders.agent_takes(task)) => Taker::Agent,
             Some(_) | None => Taker::Nobody,
         };

@@ -138,9 +138,9 @@ fn sentence(view: &PlanView, states: &States, now: Timestamp) -> String {
     if let Some(task) = first(State::WaitingForYou) {
         return format!("{} waits for you.", first_named(task));
     }
-    let retries = |(_, task): &&(TaskId, _)| matches!(task, Situation { wait: Some(Wait::Retry { .. }), .. });
-    if let Some((task, _)) = states.tasks.iter().find(retries) {
-        let is_limited = state.task(*task).is_some_and(|task| task.waits_for_limit());
+    let waits = |(_, it): &&(TaskId, Situation)| matches!(it.wait, Some(Wait::Retry { .. } | Wait::Limit { .. }));
+    if let Some((task, Situation { wait, .. })) = states.tasks.iter().find(waits) {
+        let is_limited = matches!(wait, Some(Wait::Limit { .. }));
         let cause = if is_limited { "is at a rate limit" } else { "failed" };
         return format!("{} {cause} and waits for its next attempt.", first_named(*task));
     }

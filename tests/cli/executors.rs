@@ -173,6 +173,49 @@ fn an_attempt_that_timed_out_leaves_no_tool_beside_the_next() {
 }
 
 #[test]
+fn of_many_tasks_one_meets_a_rate_limit_and_one_tries_again() {
+    let scene = Scene::new();
+    scene.write("agent.sh", "echo x >> runs; mkdir met 2>/dev/null || exit 0; echo 'try again in 1 second'; exit 75\n");
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\njobs = 1\nrate_limited = ['again']\n");
+    scene.write("plan.md", "- [P] Look @w\n".repeat(12));
+    Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes"])).finish().expect(0);
+    assert_eq!(scene.read("runs").lines().count(), 12 + 1);
+    let types = ["BreakerOpened", "ProbeClaimed", "BreakerClosed", "TaskClaimed"];
+    let events = scene.events();
+    let told = events.iter().filter_map(|event| types.iter().find(|known| event["event_type"] == **known));
+    let told = told.map(|known| if *known == "TaskClaimed" { "." } else { *known }).collect::<Vec<_>>().join("");
+    assert_eq!(told, format!(".BreakerOpenedProbeClaimed.BreakerClosed{}", ".".repeat(11)));
+}
+
+#[test]
+fn a_person_ends_the_wait_for_a_rate_limit() {
+    let scene = Scene::new();
+    scene.write(
+        "agent.sh",
+        "echo x >> runs; [ -e free ] && exit 0; echo 'usage limit, try again in 2 hours'; exit 75\n",
+    );
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\njobs = 1\n");
+    scene.write("plan.md", "- [P] Look @w\n".repeat(4));
+    let ran = scene.run(&["run", "plan.md", "--yes"]).expect(5);
+    ran.says(&["task 2 waits until ", "for a rate limit: that of its executor\n", "so for 1 more task\n"]);
+    let plan = ran.stdout.trim();
+    let waits = scene.show(plan)["tasks"].take();
+    assert!(waits.as_array().unwrap().iter().all(|task| task["state"] == "waiting"), "{waits:#}");
+    // In another plan, too.
+    scene.write("other.md", "- Look @w\n");
+    let other = scene.run(&["run", "other.md", "--yes"]).expect(5);
+    other.says(&["task 1 waits until ", "for a rate limit: that of its executor\n"]);
+    assert_eq!(scene.read("runs"), "x\n");
+    scene.write("free", "");
+    scene.run(&["retry", &format!("{plan}/3"), "--now"]).expect(0);
+    scene.run(&["resume", other.stdout.trim()]).expect(0);
+    scene.run(&["resume", plan]).expect(5).says(&["task 1 waits until "]);
+    assert_eq!(scene.read("runs"), "x\n".repeat(1 + 1 + 3));
+    scene.run(&["retry", &format!("{plan}/1"), "--now"]).expect(0);
+    scene.run(&["resume", plan]).expect(0);
+}
+
+#[test]
 fn a_run_without_a_terminal_ends_at_a_rate_limit_and_says_until_when() {
     let scene = Scene::new();
     scene.write(

@@ -78,6 +78,7 @@ fn roster(agents: Vec<Agent>) -> Roster {
         knows_tools: true,
         trust: None,
         places: None,
+        limits: None,
         leaves_limits: false,
     }
 }

@@ -48,6 +48,7 @@ async fn ran(store: EventStore) -> Rig {
         knows_tools: true,
         trust: None,
         places: None,
+        limits: None,
         leaves_limits: false,
     };
     let (stop, is_stopped) = watch::channel(false);

@@ -207,6 +207,7 @@ impl Rig {
             knows_tools: true,
             trust: None,
             places: None,
+            limits: None,
             leaves_limits: false,
         };
         let worker = Worker::new(self.store.clone(), roster, life, jobs, interrupted);

@@ -1,6 +1,6 @@
 //! The analysis of a plan's graph, compared with a naive computation.
 
-use crewlog_executors::analysis::Analysis;
+use crewlog_planner::analysis::Analysis;
 use crewlog_planner::parse::{self, ReadOptions};
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::validity::InvalidPlan;

@@ -10,5 +10,4 @@ mod kept;
 mod planning;
 mod protocols;
 mod rig;
-mod summaries;
 mod turns;

@@ -80,7 +80,7 @@ pub fn parameters() -> ModelParameters {
 pub fn question(text: &str) -> ModelRequest {
     let messages = vec![ModelMessage { role: MessageRole::User, text: text.into() }];
     ModelRequest {
-        purpose: RequestPurpose::Summary,
+        purpose: RequestPurpose::Advice,
         parameters: parameters(),
         system: "Be brief.".into(),
         messages,

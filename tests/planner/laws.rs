@@ -6,7 +6,7 @@ use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Executor, PromptDigest, RunDetails, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
-    Summaries, TaskInput, TaskStatus, Timer,
+    TaskInput, TaskStatus, Timer,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
@@ -206,15 +206,9 @@ fn origin_with(text: &str) -> Origin {
 
 fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     let (task_id, question_id, text) = (TaskId(n), QuestionId(n), || text.to_owned());
-    let attachments = [
-        AttachmentKind::Link(text()),
-        AttachmentKind::ImageRef(text()),
-        AttachmentKind::FileRef(text()),
-        AttachmentKind::EmbeddingRef(text()),
-        AttachmentKind::ScreenshotRef(text()),
-    ]
-    .map(|kind| Attachment { kind, label: unblocks.then(text) })
-    .to_vec();
+    let attachments = [AttachmentKind::Link(text()), AttachmentKind::ImageRef(text()), AttachmentKind::FileRef(text())]
+        .map(|kind| Attachment { kind, label: unblocks.then(text) })
+        .to_vec();
     let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
     let parameters = parameters_with(&text(), n, unblocks, attachments.clone());
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
@@ -309,7 +303,6 @@ fn settings_with(n: u64, config: &PlannerConfig) -> PlannerConfig {
         parallelism_by_kind: [(NodeKind::Analysis, 1)].into(),
         parallelism_by_executor: [("coder".to_owned(), 1)].into(),
         order: Order::CriticalPath,
-        summaries: Summaries::Model,
         standing: true,
         ..config.clone()
     }
@@ -336,7 +329,6 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::UsageRecorded { task_id, attempt: 1, epoch: 1, usage },
         Event::ClarificationWithdrawn { task_id, question_id, reason: text() },
         Event::CheckpointNamed { name: text() },
-        Event::CompactionRequested { task_ids: vec![task_id], max_tokens: 1 },
     ]
 }
 

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Outcome, PlannerConfig, Summaries, TaskStatus,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Outcome, PlannerConfig, TaskStatus,
 };
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{FailurePolicy, ParentTask, TaskId};
-use crewlog_planner::prompt::{history, to_summarize};
+use crewlog_planner::prompt::history;
 use regex::Regex;
 use serde_json::Value;
 
@@ -57,8 +57,7 @@ fn check_event(event: &Event) {
 }
 
 fn begin(on_failure: FailurePolicy) -> Run {
-    let config =
-        PlannerConfig { on_failure, compensate: true, summaries: Summaries::Rule, ..super::run::budget(8_000) };
+    let config = PlannerConfig { on_failure, compensate: true, ..super::run::budget(8_000) };
     Run::begin(config, PLAN)
 }
 
@@ -80,8 +79,6 @@ fn reviewing(on_failure: FailurePolicy) -> Run {
 fn check_run(run: &Run) {
     run.history.iter().skip(1).for_each(check_event);
     check_text(&history(run.state()));
-    let all = run.state().tasks.iter().map(|task| task.plan.id).collect::<Vec<_>>();
-    check_text(&to_summarize(run.state(), &all, 10_000));
     check_text(&nesting::context("release", run.state()));
 }
 

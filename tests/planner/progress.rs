@@ -113,7 +113,6 @@ impl Observed {
             | Event::UsageRecorded { .. }
             | Event::ClarificationWithdrawn { .. }
             | Event::CheckpointNamed { .. }
-            | Event::CompactionRequested { .. }
             | Event::ContextCompacted { .. }
             | Event::PlanCancelled { .. } => {}
         }

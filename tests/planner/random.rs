@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::event::{
     Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
-    Summaries, TaskStatus, Usage,
+    TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
@@ -154,11 +154,9 @@ fn has_limits(task: &TaskPlan) -> bool {
 /// Settings that limit the plan as a whole.
 fn plan_limits() -> impl Strategy<Value = PlannerConfig> {
     let deadline_ms = prop_oneof![5 => Just(None), 1 => (0..2_000_u64).prop_map(Some)];
-    let summaries = prop_oneof![3 => Just(Summaries::Rule), 1 => Just(Summaries::Model)];
-    (deadline_ms, any::<bool>(), summaries).prop_map(|(deadline_ms, compensate, summaries)| PlannerConfig {
+    (deadline_ms, any::<bool>()).prop_map(|(deadline_ms, compensate)| PlannerConfig {
         deadline_ms,
         compensate,
-        summaries,
         ..PlannerConfig::default()
     })
 }
@@ -239,9 +237,6 @@ pub enum Act {
         max_tokens: usize,
     },
     /// A summary of all completed tasks, requested or not.
-    Summarise {
-        n: u8,
-    },
     /// From the parent plan: pause, resume, compensation.
     FromParent {
         what: u8,
@@ -367,7 +362,6 @@ pub fn acts() -> impl Strategy<Value = Act> {
         5 => (0..2_000_u16).prop_map(|at| Act::Tick { at }),
         3 => of_time_and_questions(),
         1 => (0..60_usize).prop_map(|max_tokens| Act::Compact { max_tokens }),
-        1 => any::<u8>().prop_map(|n| Act::Summarise { n }),
         2 => any::<u8>().prop_map(|what| Act::FromParent { what }),
         1 => Just(Act::Initialize),
     ]
@@ -430,7 +424,6 @@ impl Act {
             | Self::Ask { .. }
             | Self::AnswerAndAsk { .. }
             | Self::RetryNow { .. }
-            | Self::Summarise { .. }
             | Self::FromParent { .. }
             | Self::Fork { .. }
             | Self::Undo => self.of_time_and_questions(state),
@@ -484,11 +477,6 @@ impl Act {
                 Command::AnswerAndAsk { question: open(*pick), answer, further: "And where?".into() }
             }
             Self::RetryNow { task: picked } => Command::RetryNow { task: task(picked) },
-            Self::Summarise { n } => {
-                let done = state.tasks.iter().filter(|task| task.status == TaskStatus::Completed);
-                let task_ids = done.map(|task| task.plan.id).collect();
-                Command::Summarise { summary: "Much was done. ".repeat(usize::from(*n)), task_ids }
-            }
             Self::FromParent { what } => match what % 5 {
                 0 | 1 => Command::PauseFromParent { reason: "the parent plan is paused".into() },
                 2 | 3 => Command::ResumeFromParent,

@@ -14,13 +14,7 @@ fn texts() -> impl Strategy<Value = String> {
 }
 
 fn attachments() -> impl Strategy<Value = Vec<Attachment>> {
-    let kinds = [
-        AttachmentKind::Link,
-        AttachmentKind::ImageRef,
-        AttachmentKind::FileRef,
-        AttachmentKind::EmbeddingRef,
-        AttachmentKind::ScreenshotRef,
-    ];
+    let kinds = [AttachmentKind::Link, AttachmentKind::ImageRef, AttachmentKind::FileRef];
     let attachment = (select(kinds.to_vec()), texts(), prop::option::of(texts()))
         .prop_map(|(kind, reference, label)| Attachment { kind: kind(reference), label });
     prop::collection::vec(attachment, 0..3)

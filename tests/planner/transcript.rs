@@ -353,9 +353,6 @@ pub fn tell(event: &Event) -> String {
         }
         Event::ClarificationWithdrawn { question_id, reason, .. } => format!("{question_id} withdrawn: {reason}"),
         Event::CheckpointNamed { name } => format!("checkpoint {name}"),
-        Event::CompactionRequested { task_ids, max_tokens } => {
-            format!("a summary of {} in {max_tokens} tokens is wanted", numbers(task_ids.iter().copied()))
-        }
         Event::PlanningCompleted { summary, outcome, .. } => format!("ended {outcome:?}, {summary}"),
     };
     told.replace('\n', " / ").trim_end().to_owned()

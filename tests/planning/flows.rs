@@ -85,6 +85,7 @@ impl Crew {
             knows_tools: true,
             trust: None,
             places: None,
+            limits: None,
             leaves_limits: false,
         };
         // One slot: a waiting task must not occupy it.

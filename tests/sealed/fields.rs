@@ -6,7 +6,7 @@ use crewlog_mq::{Event as MqEvent, Timestamp};
 use crewlog_planner::agents::failures::PlanningEvent;
 use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting, Summaries,
+    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting,
 };
 use crewlog_planner::model::CallEvent;
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, TaskId};
@@ -179,6 +179,5 @@ fn settings() -> Vec<Setting> {
         Setting::ParallelismOfExecutor("ann".into(), None),
         Setting::OnFailure(FailurePolicy::Stop),
         Setting::Order(Order::CriticalPath),
-        Setting::Summaries(Summaries::Model),
     ]
 }

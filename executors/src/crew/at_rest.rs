@@ -24,14 +24,14 @@ const NEW_MIN: usize = 16;
 /// The items of the plans of a project that only a decision, another configuration or an event can change: nobody holds
 /// their tasks, no timer runs, and no other plan takes part.
 pub struct AtRest {
-    kept: Kept,
+    kept: StoredItems,
     n_new: usize,
     store: EventStore,
-    snapshots: Snapshots<Kept>,
+    snapshots: Snapshots<StoredItems>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct StoredItems {
     /// A digest of what the items depend on besides their plan and its folder.
     outside: String,
     plans: BTreeMap<String, Resting>,
@@ -44,7 +44,7 @@ struct Resting {
     items: Vec<Need>,
 }
 
-impl Snapshot for Kept {
+impl Snapshot for StoredItems {
     const FOLD: &'static str = "needs";
     const VERSION: u32 = 1;
     const EVERY: u64 = 1;
@@ -61,15 +61,16 @@ impl AtRest {
         (asks, conflicts): (&Asks, &Conflicts),
         open: &[ListedPlan],
     ) -> Result<Self, Error> {
+        crew.catch_up_decisions().await?;
         let (roster, holders, named) = (crew.roster(), crew.holders_among(agents), named(asks, conflicts));
         let outside = digest(&[format!("{:?} {:?}", holders.present(), roster.map(standing))]);
         // The list of plans has no texts that are sealed, and these items have none either.
         let store = crew.store().clone().as_stored();
         // Other hosts have other executors and folders.
         let mut snapshots = Snapshots::of(&store, &Query::all()).under(&format!("{}@{}", crew.project(), host()));
-        let newest: Option<(Kept, _)> = snapshots.newest().await?;
+        let newest: Option<(StoredItems, _)> = snapshots.newest().await?;
         let mut plans = newest.map(|(kept, _)| kept).filter(|kept| kept.outside == outside).unwrap_or_default().plans;
-        let mut kept = Kept { outside, plans: BTreeMap::new() };
+        let mut kept = StoredItems { outside, plans: BTreeMap::new() };
         let mut here = BTreeMap::new();
         for ListedPlan { id, changed_at, .. } in open.iter().filter(|listed| !named.contains(&listed.id)) {
             let Some(resting) = plans.remove(id).filter(|resting| resting.changed_at == *changed_at) else { continue };
@@ -122,7 +123,10 @@ impl AtRest {
 /// All that decides who may run a task, besides the task and its folder.
 fn standing(roster: &Roster) -> String {
     let Roster { takes_commands, knows_tools, registry, trust, .. } = roster;
-    let of = |agent: &Agent| (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start());
+    let of = |agent: &Agent| {
+        let waits_until = roster.waits_until(&agent.name);
+        (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start(), waits_until)
+    };
     let agents = roster.agents.iter().map(of).collect::<Vec<_>>();
     format!(
         "{agents:?} {takes_commands} {knows_tools} {} {:?}",

@@ -104,12 +104,15 @@ impl Crew {
         Self { roster, ..self }
     }
 
-    /// Reads the decisions about what may run that are not known yet.
+    /// Reads the decisions about what may run, and the rate limits, that are not known yet.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn catch_up_decisions(&self) -> Result<(), Error> {
-        let trust = self.roster().and_then(|roster| roster.trust.as_ref());
+        let Some(Roster { trust, limits, .. }) = self.roster() else { return Ok(()) };
+        if let Some(limits) = limits {
+            limits.catch_up().await?;
+        }
         if let Some(trust) = trust { trust.catch_up().await } else { Ok(()) }
     }
 

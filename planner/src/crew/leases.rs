@@ -53,7 +53,6 @@ pub struct Lease {
     /// True if it excludes overlapping leases of others.
     pub is_exclusive: bool,
     /// True if those in other worktrees count, too.
-    #[serde(default)]
     pub is_strict: bool,
     /// How long a renewal keeps it live.
     pub ttl: Duration,
@@ -295,9 +294,7 @@ impl Leases {
         request.check_texts()?;
         let request = self.without_own(request, now);
         // The log may have its reason with secrets redacted.
-        let is_same = |known: &Request| {
-            known.holder == request.holder && *known == Request { reason: known.reason.clone(), ..request.clone() }
-        };
+        let is_same = |known: &Request| *known == Request { reason: known.reason.clone(), ..request.clone() };
         let is_waiting = wait_until.is_some() && self.waiting.iter().any(|(_, waiting)| is_same(&waiting.request));
         // The holder has all of it already, or waits for it.
         if request.targets.is_empty() || is_waiting {

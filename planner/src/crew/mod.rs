@@ -5,6 +5,7 @@
 
 pub mod agents;
 pub mod asks;
+pub mod breaker;
 pub mod conflicts;
 pub mod consent;
 pub mod globs;

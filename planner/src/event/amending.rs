@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, Order, Summaries};
+use crate::event::{Budget, Order};
 use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 
 /// One change to the tasks of a plan.
@@ -71,7 +71,6 @@ pub enum Setting {
     DeadlineMs(Option<u64>),
     TokenBudget(usize),
     Compensate(bool),
-    Summaries(Summaries),
     Standing(bool),
     /// The working folder of the commands.
     Folder(String),

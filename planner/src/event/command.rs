@@ -63,13 +63,6 @@ pub enum Command {
         /// Of the summary.
         max_tokens: usize,
     },
-    /// Accept a summary that `CompactionRequested` asked for; an outdated one changes nothing.
-    Summarise {
-        #[serde(skip)]
-        summary: String,
-        /// The tasks that it covers.
-        task_ids: Vec<TaskId>,
-    },
     /// Cancel a task, or the whole plan when unset.
     Cancel { task: Option<TaskId>, reason: String },
     /// Start no task until resumed.

@@ -45,8 +45,6 @@ pub struct PlannerConfig {
     pub parallelism_by_executor: BTreeMap<String, usize>,
     /// The order in which startable tasks start.
     pub order: Order,
-    /// The author of summaries: a model or the program.
-    pub summaries: Summaries,
     /// True if the plan stays open when all its tasks have ended.
     pub standing: bool,
 }
@@ -77,7 +75,6 @@ impl PlannerConfig {
         ];
         limits.into_iter().flatten().for_each(|limit| say(true, limit));
         say(self.compensate, "undoes what it did".to_owned());
-        say(self.summaries == Summaries::Model, "summaries by a model".to_owned());
         words
     }
 }
@@ -191,17 +188,6 @@ pub enum Order {
     CriticalPath,
 }
 
-/// The writer of summaries of the history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Summaries {
-    /// The planner, by rule.
-    #[default]
-    Rule,
-    /// A model, or the planner when the model is late.
-    Model,
-}
-
 /// Selects the details that compaction keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -233,7 +219,6 @@ impl Default for PlannerConfig {
             parallelism_by_kind: BTreeMap::new(),
             parallelism_by_executor: BTreeMap::new(),
             order: Order::Place,
-            summaries: Summaries::Rule,
             standing: false,
         }
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
-pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Summaries, Usage, money, price};
+pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage, money, price};
 pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
 pub use timer::{QuestionId, Timer};
 
@@ -170,13 +170,6 @@ pub enum Event {
     ClarificationWithdrawn { task_id: TaskId, question_id: QuestionId, reason: String },
     /// Names this position of the plan's history.
     CheckpointNamed { name: String },
-    /// The context is too long; a model is asked for a summary.
-    CompactionRequested {
-        /// The tasks whose lines the summary replaces.
-        task_ids: Vec<TaskId>,
-        /// Of the summary.
-        max_tokens: usize,
-    },
     /// A task may start.
     TaskDispatched {
         task_id: TaskId,
@@ -285,7 +278,6 @@ impl Event {
             | Self::RetryHastened { .. }
             | Self::UsageRecorded { .. }
             | Self::CheckpointNamed { .. }
-            | Self::CompactionRequested { .. }
             | Self::ContextCompacted { .. } => About::Rest,
         }
     }

@@ -9,7 +9,6 @@ mod calls;
 mod plan;
 mod request;
 mod settings;
-mod summaries;
 
 pub use advice::{advice_request, read_advice};
 pub use agents::{agent_plan_request, read_agent_plan};
@@ -19,4 +18,3 @@ pub use plan::{Proposed, plan_request, read_plan};
 pub use request::{
     MessageRole, ModelMessage, ModelParameters, ModelRequest, PROMPT_BYTES_MAX, RequestPurpose, TooLong, repair,
 };
-pub use summaries::{read_summary, summary_request};

@@ -15,8 +15,6 @@ pub enum RequestPurpose {
     Plan,
     /// The kinds and dependencies of tasks.
     Advice,
-    /// A summary of a part of a plan's history.
-    Summary,
     /// A plan of an agent.
     AgentPlan,
 }

@@ -3,7 +3,7 @@
 use crate::error::PlannerError;
 use crate::event::{Event, PlannerConfig, TaskStatus};
 use crate::parse::{self, ParsedPlan};
-use crate::plan::{Attachment, AttachmentKind, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
+use crate::plan::{Attachment, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
 use crate::planner::settings::check_config;
 use crate::planner::{Planner, end};
 use crate::state::Phase;
@@ -88,13 +88,9 @@ pub(super) fn change_by_mark(task: &TaskPlan) -> Option<Event> {
 fn attach(tasks: &mut [TaskPlan], attachments: Vec<Attachment>) -> Vec<Attachment> {
     let mut of_the_plan = Vec::new();
     for attachment in attachments {
-        let (AttachmentKind::Link(reference)
-        | AttachmentKind::ImageRef(reference)
-        | AttachmentKind::FileRef(reference)
-        | AttachmentKind::EmbeddingRef(reference)
-        | AttachmentKind::ScreenshotRef(reference)) = &attachment.kind;
+        let (_, reference) = attachment.kind.parts();
         let mut is_named = false;
-        for task in tasks.iter_mut().filter(|task| task.description.contains(reference.as_str())) {
+        for task in tasks.iter_mut().filter(|task| task.description.contains(reference)) {
             is_named = true;
             if !task.attachments.iter().any(|known| known.kind == attachment.kind) {
                 task.attachments.push(attachment.clone());

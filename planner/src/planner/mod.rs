@@ -96,9 +96,6 @@ impl Handler for Planner {
             Command::CompactContext { max_tokens } => {
                 Ok(prompt::compact(&self.state, max_tokens).into_iter().collect())
             }
-            Command::Summarise { summary, task_ids } => {
-                Ok(prompt::compact_by(&self.state, &summary, &task_ids).into_iter().collect())
-            }
             Command::Cancel { task: Some(task), reason } => self.cancel_task(task, &reason),
             Command::Cancel { task: None, reason } => Ok(self.cancel_plan(&reason)),
             Command::Pause { reason } => self.pause(reason),

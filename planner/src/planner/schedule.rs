@@ -182,9 +182,9 @@ impl Planner {
         }
         let examines = matches!(task.plan.kind, NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor);
         let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
-            AttachmentKind::ImageRef(reference) | AttachmentKind::ScreenshotRef(reference) => Some(reference),
+            AttachmentKind::ImageRef(reference) => Some(reference),
             AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
-            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) | AttachmentKind::EmbeddingRef(_) => None,
+            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) => None,
         });
         // A glob may match nothing, and a word with neither slash nor dot may be the name of anything.
         let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);

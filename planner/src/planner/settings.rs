@@ -63,7 +63,6 @@ impl PlannerConfig {
             Setting::DeadlineMs(deadline_ms) => self.deadline_ms = deadline_ms,
             Setting::TokenBudget(n) => self.token_budget = n,
             Setting::Compensate(compensate) => self.compensate = compensate,
-            Setting::Summaries(summaries) => self.summaries = summaries,
             Setting::Standing(standing) => self.standing = standing,
             Setting::Folder(folder) => self.folder = Some(folder),
         }

@@ -1,7 +1,7 @@
 //! The history of a plan under its token budget: a summary, and a line for each end and each answer since. Compaction
 //! replaces the lines by a new summary; it deletes nothing from the state and the log.
 
-use crate::event::{Covered, Event, Summaries, TaskStatus};
+use crate::event::{Covered, Event, TaskStatus};
 use crate::plan::{NodeKind, TaskId};
 use crate::prompt::excerpt::{Content, excerpt};
 use crate::state::{Entry, LINE_CHARS_MAX, NAME_CHARS_MAX, OUTCOME_CHARS_MAX, PlannerState, SUBJECT_CHARS_MAX};
@@ -31,41 +31,10 @@ pub fn history(state: &PlannerState) -> String {
     lines(state).into_iter().map(|line| line + "\n").collect()
 }
 
-/// The most characters of a summary.
-pub fn summary_chars_max(state: &PlannerState) -> usize {
-    chars_of_budget(state, SUMMARY_PERCENT)
-}
-
-/// The input for a model's summary, in about `chars_max` characters: the last summary, the decisions since, and longer
-/// excerpts of the results of the given tasks.
-pub fn to_summarize(state: &PlannerState, task_ids: &[TaskId], chars_max: usize) -> String {
-    let (summary, quarter) = (&state.summary, chars_max / 4);
-    let decisions = summary.entries().map(|entry| line(state, entry)).filter(|line| line.starts_with(DECIDED));
-    let decisions = fit(decisions.collect(), quarter).join("\n");
-    let mut text = format!("{}\n{decisions}\n", truncate(&summary.text, quarter));
-    let ended = task_ids.iter().filter_map(|id| state.task(*id)).collect::<Vec<_>>();
-    let share = (chars_max / 2) / ended.len().max(1);
-    for task in ended {
-        let outcome = task.result.as_deref().or(task.error.as_deref()).unwrap_or_default();
-        let what = format!("## {} {}: {}", task.plan.name(), task.status.words(), task.plan.description);
-        let outcome = excerpt(outcome, share, Content::Result(state.config.profile));
-        text += &format!("\n{}\n{outcome}\n", truncate(&what, share));
-    }
-    text
-}
-
-/// The compaction that the token budget requires now: by rule, or requested from a model past the soft limit.
+/// The compaction that the token budget requires now.
 pub(crate) fn due(state: &PlannerState) -> Option<Event> {
-    let is_past = |percent| state.history_chars() > chars_of_budget(state, percent);
-    match state.config.summaries {
-        Summaries::Rule if !is_past(SOFT_PERCENT) => None,
-        Summaries::Model if !is_past(HARD_PERCENT) => {
-            let max_tokens = state.config.token_budget * SUMMARY_PERCENT / 100;
-            let is_wanted = is_past(SOFT_PERCENT) && state.summary.requested.is_none();
-            is_wanted.then(|| Event::CompactionRequested { task_ids: ended_since(state), max_tokens })
-        }
-        Summaries::Rule | Summaries::Model => Some(by_rule(state, summary_chars_max(state))),
-    }
+    let is_past = state.history_chars() > chars_of_budget(state, SOFT_PERCENT);
+    is_past.then(|| by_rule(state, chars_of_budget(state, SUMMARY_PERCENT)))
 }
 
 /// The compaction to at most `max_tokens` and at most the soft limit, if it changes anything.
@@ -77,23 +46,6 @@ pub(crate) fn compact(state: &PlannerState, max_tokens: usize) -> Option<Event> 
     is_new.then_some(compacted)
 }
 
-/// The compaction by a requested summary of a model, cut to the space left by the decisions that it omits.
-pub(crate) fn compact_by(state: &PlannerState, summary: &str, task_ids: &[TaskId]) -> Option<Event> {
-    // A late summary of an earlier request lacks the events since.
-    let requested = state.summary.requested.as_ref().filter(|requested| requested.task_ids == task_ids)?;
-    let room = summary_chars_max(state);
-    let decisions = lines(state).into_iter().filter(|line| line.starts_with(DECIDED)).collect::<Vec<_>>();
-    let kept = fit(decisions.clone(), room);
-    // A model may repeat decisions word for word.
-    let body = summary.lines().filter(|line| !decisions.iter().chain(&kept).any(|decision| decision == line));
-    let body = body.collect::<Vec<_>>().join("\n");
-    let mut text = kept.into_iter().map(|line| line + "\n").collect::<String>();
-    text += &truncate(body.trim(), room.saturating_sub(n_chars(&text)));
-    let removed_task_ids = ended_since(state).into_iter().filter(|task| task_ids.contains(task)).collect();
-    let covers = covered(state, requested.at);
-    Some(Event::ContextCompacted { summary: text.trim_end().to_owned(), removed_task_ids, covers })
-}
-
 /// True if the history is within its hard limit.
 pub(crate) fn is_within_budget(state: &PlannerState) -> bool {
     state.history_chars() <= chars_of_budget(state, HARD_PERCENT)
@@ -101,16 +53,16 @@ pub(crate) fn is_within_budget(state: &PlannerState) -> bool {
 
 fn by_rule(state: &PlannerState, room: usize) -> Event {
     let summary = fit(lines(state), room).join("\n");
-    Event::ContextCompacted { summary, removed_task_ids: ended_since(state), covers: covered(state, state.n_events) }
+    Event::ContextCompacted { summary, removed_task_ids: ended_since(state), covers: covered(state) }
 }
 
 fn chars_of_budget(state: &PlannerState, percent: usize) -> usize {
     state.config.token_budget.saturating_mul(CHARS_PER_TOKEN).saturating_mul(percent) / 100
 }
 
-/// The events up to `to` that the last summary does not cover.
-fn covered(state: &PlannerState, to: u64) -> Option<Covered> {
-    let from = state.summary.covered + 1;
+/// The events that the last summary does not cover.
+fn covered(state: &PlannerState) -> Option<Covered> {
+    let (from, to) = (state.summary.covered + 1, state.n_events);
     (from <= to).then_some(Covered { from, to })
 }
 

@@ -12,11 +12,8 @@ use crate::plan::{Attachment, AttachmentKind, NodeKind};
 use crate::state::{Entry, NAME_CHARS_MAX, PlannerState};
 use crate::task::{FAILED_ATTEMPTS_MAX, FailedAttempt, Task};
 use crate::text::{CHARS_PER_TOKEN, equal_share, n_chars, single_line, truncate};
-pub use compaction::{
-    HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT, TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN, history, summary_chars_max,
-    to_summarize,
-};
-pub(crate) use compaction::{compact, compact_by, due, is_within_budget};
+pub use compaction::{HARD_PERCENT, SOFT_PERCENT, SUMMARY_PERCENT, TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN, history};
+pub(crate) use compaction::{compact, due, is_within_budget};
 pub use excerpt::{Content, error_lines, excerpt, headline, quoted};
 pub use reply::{FAILED, QUESTION, split_default};
 

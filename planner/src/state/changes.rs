@@ -97,7 +97,6 @@ impl PlannerState {
             self.questions[place].is_withdrawn = true;
         }
         self.conditions.retain(|_, holds| holds.is_some());
-        self.summary.requested = None;
         self.index_graph();
     }
 }

@@ -272,10 +272,6 @@ impl PlannerState {
             Event::UsageRecorded { task_id, epoch, usage, .. } => self.spend(*task_id, *epoch, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(question_id.index()),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
-            Event::CompactionRequested { task_ids, .. } => {
-                let requested = summary::Requested { task_ids: task_ids.clone(), at: self.n_events - 1 };
-                self.summary.requested = Some(requested);
-            }
             Event::PlanPaused { .. } if self.phase == Phase::Empty => {}
             Event::PlanPaused { reason, from_parent } => {
                 (self.phase, self.paused_from_parent) = (Phase::Paused, *from_parent);

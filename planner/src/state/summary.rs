@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::plan::TaskId;
 use crate::text::n_chars;
 
 /// The most characters of a history line.
@@ -33,19 +32,8 @@ pub(crate) struct Summary {
     since: Vec<(Entry, usize)>,
     /// Characters of the summary and of all lines since.
     pub(super) n_chars: usize,
-    /// The summary requested from a model.
-    pub(crate) requested: Option<Requested>,
     /// The last event that the summary covers.
     pub(crate) covered: u64,
-}
-
-/// A summary requested from a model.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Requested {
-    /// The tasks that it has to cover.
-    pub(crate) task_ids: Vec<TaskId>,
-    /// The last event that it will cover.
-    pub(crate) at: u64,
 }
 
 impl Summary {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use crewlog_executors::analysis::Analysis;
 use crewlog_executors::crew::lacking::lacking;
 use crewlog_executors::model::text_aggregate;
+use crewlog_planner::analysis::Analysis;
 use crewlog_planner::lines::Lines;
 use crewlog_planner::model::{advice_request, read_advice};
 use crewlog_planner::parse::{self, CodeUse, Diagnostic, ParsedPlan, VERBS};

@@ -28,8 +28,6 @@ pub struct ModelConfig {
     pub retry_policy: RetryPolicy,
     /// It plans, unless a command overrides this.
     pub plan: bool,
-    /// It writes the summaries of plans.
-    pub summaries: bool,
     /// The agreement that it needs: it is sent a key, and the texts of plans.
     pub consent: Option<ProgramConsent>,
 }
@@ -77,8 +75,6 @@ struct ModelToml {
     price_per_million_output: Option<u64>,
     #[serde(default = "yes")]
     plan: bool,
-    #[serde(default = "yes")]
-    summaries: bool,
 }
 
 fn yes() -> bool {
@@ -178,14 +174,13 @@ impl TryFrom<ModelToml> for ModelConfig {
             (None, None, "anthropic") => Key::Variable("ANTHROPIC_API_KEY".into()),
             (None, _, _) => Key::None,
         };
-        let ModelToml { endpoint, stream, plan, summaries, .. } = written;
+        let ModelToml { endpoint, stream, plan, .. } = written;
         let max_tokens = written.max_tokens.map(NonZeroU32::get);
         Ok(Self {
             parameters: ModelParameters { model: written.name, max_tokens, temperature: written.temperature },
             settings: Settings { provider, endpoint, key, timeout, stream, prices },
             retry_policy: RetryPolicy { retries_max: written.retries.unwrap_or(default.retries_max), first, ..default },
             plan,
-            summaries,
             consent: None,
         })
     }

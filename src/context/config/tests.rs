@@ -165,7 +165,6 @@ backoff = "2s"
 price_per_million_input = 3
 price_per_million_output = 15.5
 plan = false
-summaries = false
 "#;
     let all = model(&everything.replace("temperature = 0", "temperature = 0.0")).unwrap();
     assert_eq!(
@@ -178,13 +177,13 @@ summaries = false
     assert_eq!(all.settings.timeout, Duration::from_secs(90));
     assert_eq!(all.settings.prices, Some(Prices { input: 3_000_000, output: 15_500_000 }));
     assert_eq!((all.retry_policy.retries_max, all.retry_policy.first), (0, Duration::from_secs(2)));
-    assert!(!all.plan && !all.summaries);
+    assert!(!all.plan);
     assert_eq!(model(everything).unwrap(), all, "a whole number is a number too");
     let little = model("name = 'gpt-x'").unwrap();
     assert_eq!((little.settings.provider.as_str(), &little.settings.endpoint), ("openai", &None));
     assert_eq!(little.settings.key, Key::Variable("OPENAI_API_KEY".into()));
     assert_eq!((little.retry_policy, little.settings.prices), (RetryPolicy::default(), None));
-    assert!(little.plan && little.summaries && little.settings.stream);
+    assert!(little.plan && little.settings.stream);
     let local = model("name = 'x'\nendpoint = 'http://127.0.0.1:1/v1'").unwrap();
     assert_eq!(local.settings.key, Key::None, "what is elsewhere gets no key unasked");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_planner::plan::{Dependency, Strength, TaskId, TaskPlan};
-use crewlog_planner::validity::{self, InvalidPlan, edges_of};
+use crate::plan::{Dependency, Strength, TaskId, TaskPlan};
+use crate::validity::{self, InvalidPlan, edges_of};
 
 /// The most bottlenecks that are listed.
 pub const BOTTLENECKS_MAX: usize = 20;

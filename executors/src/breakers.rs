@@ -1,0 +1,155 @@
+//! The breakers of this host's executors, as the log has them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Runner, Timestamp};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::crew::breaker::{self, Breaker, BreakerCommand};
+use futures::TryStreamExt;
+
+use crate::agent::Agent;
+use crate::caller::{account, host, request};
+
+/// The answer to a task that wants to start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clearance {
+    /// No limit is known.
+    Free,
+    /// It tries alone whether the limit is over.
+    Probe,
+    /// Its executor waits for a limit.
+    Refused,
+}
+
+/// The breakers on a log. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Breakers {
+    store: EventStore,
+    known: Arc<Mutex<(Position, BTreeMap<String, Breaker>)>>,
+}
+
+impl Breakers {
+    /// Those of a log; none is known before [`Self::catch_up`].
+    #[must_use]
+    pub fn new(store: &EventStore) -> Self {
+        Self { store: store.clone(), known: Arc::default() }
+    }
+
+    /// Those of a log as they are now.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn open(store: EventStore) -> Result<Self, Error> {
+        let breakers = Self::new(&store);
+        breakers.catch_up().await.map(|()| breakers)
+    }
+
+    /// Reads the events that are not known yet.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        let at = self.known().0;
+        let mut records = std::pin::pin!(self.store.records(&Query::stream(breaker::STREAM), Range::after(at)));
+        while let Some(recorded) = records.try_next().await? {
+            let mut known = self.known();
+            if recorded.position <= known.0 {
+                continue;
+            }
+            known.0 = recorded.position;
+            match recorded.decode() {
+                Ok(event) => known.1.entry(recorded.aggregate_id.clone()).or_default().apply(&event),
+                Err(error) => tracing::warn!(%error, "skipped an unreadable event of an executor"),
+            }
+        }
+        Ok(())
+    }
+
+    /// The time before which an executor of this host starts nothing.
+    #[must_use]
+    pub fn waits_until(&self, executor: &str) -> Option<Timestamp> {
+        self.known().1.get(&key(executor)).and_then(|breaker| breaker.waits_until(self.store.now()))
+    }
+
+    /// True while one is open.
+    #[must_use]
+    pub fn any_is_open(&self) -> bool {
+        self.known().1.values().any(Breaker::is_open)
+    }
+
+    /// Lets a task start unless its executor waits for a limit. A fault of the log stops nothing.
+    pub async fn start(&self, executor: &str, task: &str, cause: &Cause) -> Clearance {
+        if !self.is_open(executor) {
+            return Clearance::Free;
+        }
+        let start = || BreakerCommand::Start { task: task.to_owned(), now: self.store.now() };
+        match self.decide(executor, start, cause).await {
+            Ok(false) => Clearance::Refused,
+            Ok(true) if self.is_open(executor) => Clearance::Probe,
+            Ok(true) | Err(_) => Clearance::Free,
+        }
+    }
+
+    /// A task met a limit, which may have named the time until it ends.
+    pub async fn met_limit(&self, executor: &str, task: &str, after: Option<Duration>, cause: &Cause) {
+        let open = || BreakerCommand::Open { task: task.to_owned(), after, now: self.store.now() };
+        warn_of(self.decide(executor, open, cause).await.map(drop));
+    }
+
+    /// A task met no limit, or a person ends the wait. Returns true if there was one.
+    pub async fn close(&self, executor: &str, by: &str, cause: &Cause) -> bool {
+        let is_open = self.is_open(executor);
+        if is_open {
+            let close = || BreakerCommand::Close { by: by.to_owned(), now: self.store.now() };
+            warn_of(self.decide(executor, close, cause).await.map(drop));
+        }
+        is_open
+    }
+
+    /// A person ends the wait of an agent. Returns false if it does not wait.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn end_wait(&self, agent: Option<&Agent>) -> Result<bool, Error> {
+        self.catch_up().await?;
+        match agent {
+            Some(agent) => Ok(self.close(&agent.name, &account(), &request()).await),
+            None => Ok(false),
+        }
+    }
+
+    fn is_open(&self, executor: &str) -> bool {
+        self.known().1.get(&key(executor)).is_some_and(Breaker::is_open)
+    }
+
+    /// False if the breaker refuses the command.
+    async fn decide(&self, executor: &str, command: impl Fn() -> BreakerCommand, cause: &Cause) -> Result<bool, Error> {
+        let (store, key) = (self.store.clone(), key(executor));
+        let mut breaker: Runner<Breaker> = Runner::new(store, breaker::STREAM, &key, Vec::new()).with_snapshots();
+        loop {
+            match breaker.execute(command(), cause).await {
+                Ok(_) => return self.catch_up().await.map(|()| true),
+                Err(ExecuteError::Refused(CrewError::Closed(_))) => return self.catch_up().await.map(|()| false),
+                Err(ExecuteError::Refused(refusal)) => tracing::warn!(%refusal, "a breaker refused"),
+                // Another process appended first.
+                Err(ExecuteError::Contended { .. }) => continue,
+                Err(ExecuteError::Store(error)) => return Err(error),
+            }
+            return Ok(true);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, (Position, BTreeMap<String, Breaker>)> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn key(executor: &str) -> String {
+    breaker::aggregate_id(executor, &host(), &account())
+}
+
+fn warn_of(done: Result<(), Error>) {
+    done.unwrap_or_else(|error| error.warn("a rate limit was not recorded"));
+}
