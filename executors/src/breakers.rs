@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Runner, Timestamp};
-use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::breaker::{self, Breaker, BreakerCommand};
 use futures::TryStreamExt;
 
@@ -27,6 +26,8 @@ pub enum Clearance {
 #[derive(Debug, Clone)]
 pub struct Breakers {
     store: EventStore,
+    /// The host and the account.
+    here: Arc<(String, String)>,
     known: Arc<Mutex<(Position, BTreeMap<String, Breaker>)>>,
 }
 
@@ -34,7 +35,7 @@ impl Breakers {
     /// Those of a log; none is known before [`Self::catch_up`].
     #[must_use]
     pub fn new(store: &EventStore) -> Self {
-        Self { store: store.clone(), known: Arc::default() }
+        Self { store: store.clone(), here: Arc::new((host(), account())), known: Arc::default() }
     }
 
     /// Those of a log as they are now.
@@ -67,16 +68,22 @@ impl Breakers {
         Ok(())
     }
 
-    /// The time before which an executor of this host starts nothing.
+    /// The end of the wait of an executor for a limit.
     #[must_use]
     pub fn waits_until(&self, executor: &str) -> Option<Timestamp> {
-        self.known().1.get(&key(executor)).and_then(|breaker| breaker.waits_until(self.store.now()))
+        self.of(executor, |breaker| breaker.waits_until(self.store.now())).flatten()
     }
 
-    /// True while one is open.
+    /// True while an executor may start nothing: it waits, or another task tries.
     #[must_use]
-    pub fn any_is_open(&self) -> bool {
-        self.known().1.values().any(Breaker::is_open)
+    pub fn holds(&self, executor: &str) -> bool {
+        self.of(executor, |breaker| breaker.holds(self.store.now())) == Some(true)
+    }
+
+    /// True from the first limit of an executor until a task met none.
+    #[must_use]
+    pub fn is_open(&self, executor: &str) -> bool {
+        self.of(executor, Breaker::is_open) == Some(true)
     }
 
     /// Lets a task start unless its executor waits for a limit. A fault of the log stops nothing.
@@ -98,14 +105,13 @@ impl Breakers {
         warn_of(self.decide(executor, open, cause).await.map(drop));
     }
 
-    /// A task met no limit, or a person ends the wait. Returns true if there was one.
-    pub async fn close(&self, executor: &str, by: &str, cause: &Cause) -> bool {
-        let is_open = self.is_open(executor);
-        if is_open {
-            let close = || BreakerCommand::Close { by: by.to_owned(), now: self.store.now() };
-            warn_of(self.decide(executor, close, cause).await.map(drop));
-        }
-        is_open
+    /// The task that tried has ended: it met no limit, or it did not run.
+    pub async fn end_probe(&self, executor: &str, task: &str, has_run: bool, cause: &Cause) {
+        let end = || {
+            let (task, now) = (task.to_owned(), self.store.now());
+            if has_run { BreakerCommand::Pass { task, now } } else { BreakerCommand::Release { task, now } }
+        };
+        warn_of(self.decide(executor, end, cause).await.map(drop));
     }
 
     /// A person ends the wait of an agent. Returns false if it does not wait.
@@ -114,40 +120,40 @@ impl Breakers {
     /// A fault of the log.
     pub async fn end_wait(&self, agent: Option<&Agent>) -> Result<bool, Error> {
         self.catch_up().await?;
-        match agent {
-            Some(agent) => Ok(self.close(&agent.name, &account(), &request()).await),
-            None => Ok(false),
-        }
+        let Some(Agent { name, .. }) = agent.filter(|agent| self.is_open(&agent.name)) else { return Ok(false) };
+        let close = || BreakerCommand::Close { by: account(), now: self.store.now() };
+        self.decide(name, close, &request()).await
     }
 
-    fn is_open(&self, executor: &str) -> bool {
-        self.known().1.get(&key(executor)).is_some_and(Breaker::is_open)
+    fn of<T>(&self, executor: &str, read: impl FnOnce(&Breaker) -> T) -> Option<T> {
+        let known = self.known();
+        if known.1.is_empty() { None } else { known.1.get(&self.key(executor)).map(read) }
+    }
+
+    fn key(&self, executor: &str) -> String {
+        let (host, account) = &*self.here;
+        breaker::aggregate_id(executor, host, account)
     }
 
     /// False if the breaker refuses the command.
     async fn decide(&self, executor: &str, command: impl Fn() -> BreakerCommand, cause: &Cause) -> Result<bool, Error> {
-        let (store, key) = (self.store.clone(), key(executor));
+        let (store, key) = (self.store.clone(), self.key(executor));
         let mut breaker: Runner<Breaker> = Runner::new(store, breaker::STREAM, &key, Vec::new()).with_snapshots();
         loop {
-            match breaker.execute(command(), cause).await {
-                Ok(_) => return self.catch_up().await.map(|()| true),
-                Err(ExecuteError::Refused(CrewError::Closed(_))) => return self.catch_up().await.map(|()| false),
-                Err(ExecuteError::Refused(refusal)) => tracing::warn!(%refusal, "a breaker refused"),
+            let is_accepted = match breaker.execute(command(), cause).await {
+                Ok(_) => true,
+                Err(ExecuteError::Refused(_)) => false,
                 // Another process appended first.
                 Err(ExecuteError::Contended { .. }) => continue,
                 Err(ExecuteError::Store(error)) => return Err(error),
-            }
-            return Ok(true);
+            };
+            return self.catch_up().await.map(|()| is_accepted);
         }
     }
 
     fn known(&self) -> MutexGuard<'_, (Position, BTreeMap<String, Breaker>)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn key(executor: &str) -> String {
-    breaker::aggregate_id(executor, &host(), &account())
 }
 
 fn warn_of(done: Result<(), Error>) {

@@ -40,7 +40,6 @@ pub mod roster;
 pub mod run;
 pub mod secrets;
 pub mod shell;
-pub mod similar;
 pub mod subplans;
 pub mod supervisor;
 pub mod text;

@@ -57,6 +57,9 @@ impl<P: Projection> Projected<P> {
             snapshots.fold(page.events.len());
             read_to = if page.more { page.next } else { up_to };
         }
+        if query == P::from_scratch() {
+            state.read_to(up_to);
+        }
         if may_keep && last.is_none_or(|last| last.position < up_to) {
             let newest = store.read(&Query::all(), Range::between(Position(up_to.0 - 1), up_to), 1).await?;
             last = newest.events.first().map(Last::from);

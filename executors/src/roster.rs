@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crewlog_mq::Timestamp;
+use crewlog_mq::{Error, Recorded, Timestamp};
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::crew::consent::Agreement;
+use crewlog_planner::crew::breaker;
+use crewlog_planner::crew::consent::{self, Agreement};
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
@@ -111,7 +112,19 @@ impl Roster {
         self.agent_for(task).and_then(|agent| self.waits_until(&agent.name)).map_or(Taker::Worker, Taker::Limited)
     }
 
-    /// The time before which an executor starts nothing because of a rate limit.
+    /// Takes in an event of the decisions or the rate limits.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn follow(&self, recorded: &Recorded) -> Result<(), Error> {
+        match (&*recorded.stream_id, &self.trust, &self.limits) {
+            (consent::STREAM, Some(trust), _) => trust.catch_up().await,
+            (breaker::STREAM, _, Some(limits)) => limits.catch_up().await,
+            _another => Ok(()),
+        }
+    }
+
+    /// The end of the wait of an executor for a rate limit.
     pub fn waits_until(&self, executor: &str) -> Option<Timestamp> {
         self.limits.as_ref()?.waits_until(executor)
     }
@@ -201,7 +214,9 @@ impl Roster {
         }
         let is_here = self.is_here(state);
         let is_left = |task: &Task| {
-            self.leaves_limits && (task.waits_for_limit() || matches!(self.taker(&task.plan), Taker::Limited(_)))
+            let is_held = view.holder(task.plan.id).is_some();
+            let is_limited = || matches!(self.taker(&task.plan), Taker::Limited(_));
+            self.leaves_limits && (task.waits_for_limit() || !is_held && is_limited())
         };
         let is_run = |task: &Task| is_here && !is_left(task) && self.runs(plan, &task.plan, state);
         let is_run = |task| state.task(task).is_some_and(is_run);

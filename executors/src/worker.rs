@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, retrying,
+    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp,
+    retrying,
 };
 use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
@@ -18,11 +19,12 @@ use crewlog_planner::event::{self, FailureClass, Usage};
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::time::{Instant, MissedTickBehavior};
 
+use crate::agent::Agent;
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
-use crate::breakers::{Breakers, Clearance};
+use crate::breakers::Clearance;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
@@ -33,8 +35,12 @@ use crate::roster::{Actor, Roster};
 use crate::run::{Job, Stop, is_set, wanted};
 use crate::subplans::{SubPlanRun, family};
 
-/// How often a holder renews its lease.
-const RENEW_INTERVAL: Duration = Duration::from_secs(60);
+/// How often a holder renews its lease, and how long it waits after a renewal that failed.
+const RENEW_INTERVALS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
+/// The longest time for one renewal.
+const RENEW_MAX: Duration = Duration::from_secs(20);
+/// A run whose lease was not renewed stops this long before others may take its task.
+const STOP_BEFORE: Duration = Duration::from_secs(45);
 /// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -204,22 +210,27 @@ impl Worker {
         let is_early = !matches!(actor, Actor::Agent(..));
         let checked = if is_early { Some(attachments::checked(&dispatch.parameters).await) } else { None };
         let starts = checked.as_ref().is_some_and(Result::is_ok);
+        let mut has_passed = false;
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
-            self.carry_out_held(actor, &dispatch, &mut claim, epoch, (checked, start), stop).await;
+            has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
+        }
+        if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
+            limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
         }
         (key, claim.position())
     }
 
+    /// Returns true if a program ran and met no rate limit.
     async fn carry_out_held(
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
-        (checked, start): (Option<Result<(), String>>, Clearance),
+        checked: Option<Result<(), String>>,
         stop: watch::Receiver<Option<Stop>>,
-    ) {
+    ) -> bool {
         let unwanted = stop.borrow().clone();
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
         let lost = claim.handler().interrupted.as_ref().filter(|_| reports);
@@ -233,13 +244,14 @@ impl Worker {
                 (None, None) => self.prepared(actor, dispatch, is_cut_off).await,
             },
         };
+        let has_run = ready.is_ok();
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),
             Ok(prompt) => {
                 let start = TaskCommand::Start { epoch, prompt: prompt.as_deref().map(prompts::digest) };
                 let has_started = claim.handler().holder.as_ref().is_some_and(|holder| holder.has_started);
                 if !has_started && !append(claim, start, &dispatch.cause).await {
-                    return;
+                    return false;
                 }
                 let began = Instant::now();
                 let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
@@ -252,25 +264,21 @@ impl Worker {
                 (ending, usage)
             }
         };
-        if let Some(limits) = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..))) {
-            let (name, task) = (actor.name(), dispatch.target());
-            match &ending {
-                // Before the report, so that nothing else starts meanwhile.
-                Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. } => {
-                    let after = retry_after_ms.map(Duration::from_millis);
-                    limits.met_limit(name, &task, after, &dispatch.cause).await;
-                }
-                Ending::Completed { .. }
-                | Ending::Asked { .. }
-                | Ending::Failed { class: FailureClass::Task | FailureClass::TimedOut, .. }
-                    if start == Clearance::Probe =>
-                {
-                    _ = limits.close(name, &task, &dispatch.cause).await;
-                }
-                _says_nothing_of_limits => {}
-            }
+        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
+        if let (Some(limits), Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. }) =
+            (limits, &ending)
+        {
+            // Before the report, so that nothing else starts meanwhile.
+            let after = retry_after_ms.map(Duration::from_millis);
+            limits.met_limit(actor.name(), &dispatch.target(), after, &dispatch.cause).await;
         }
+        let has_passed = match &ending {
+            Ending::Completed { .. } | Ending::Asked { .. } => has_run,
+            Ending::Failed { class: FailureClass::Task | FailureClass::TimedOut, run, .. } => run.is_some(),
+            _says_nothing_of_limits => false,
+        };
         append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
+        has_passed
     }
 
     /// An agent's prompt, once the files of the task are there.
@@ -333,22 +341,29 @@ impl Worker {
         // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. After a dropped renewal the runner
         // reads again, and a renewal that reached the log comes before the end.
         let renewing = async {
-            let mut renewals = renewals(Instant::now());
+            let (mut renewed, mut wait) = (self.store.now(), RENEW_INTERVALS[0]);
             loop {
-                renewals.tick().await;
+                tokio::time::sleep(wait).await;
                 let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
                 let cause = dispatch.cause.clone().keeping(renewal.recorded());
-                match claim.execute(renewal, &cause).await {
-                    Ok(_) => {}
-                    Err(ExecuteError::Refused(refusal)) => {
+                wait = RENEW_INTERVALS[1];
+                match tokio::time::timeout(RENEW_MAX, claim.execute(renewal, &cause)).await {
+                    Ok(Ok(_)) => (renewed, wait) = (self.store.now(), RENEW_INTERVALS[0]),
+                    Ok(Err(ExecuteError::Refused(refusal))) => {
                         tracing::warn!(%refusal, task = dispatch.target(), "the task went to another worker");
-                        stop.send_replace(Some(Stop::Lost));
-                        return std::future::pending().await;
+                        break;
                     }
-                    Err(ExecuteError::Store(error)) => error.warn("a lease was not renewed"),
-                    Err(ExecuteError::Contended { .. }) => {}
+                    Ok(Err(ExecuteError::Store(error))) => error.warn("a lease was not renewed"),
+                    Ok(Err(ExecuteError::Contended { .. })) | Err(_) => {}
+                }
+                // Log time counts the sleep of the machine. On one host a held lock keeps the task.
+                if !self.store.backend().is_local() && may_be_taken(renewed, self.store.now()) {
+                    tracing::warn!(task = dispatch.target(), "stopped: the log was out of reach, and its lease ends");
+                    break;
                 }
             }
+            stop.send_replace(Some(Stop::Lost));
+            std::future::pending().await
         };
         tokio::select! {
             ending = acting => ending,
@@ -429,7 +444,9 @@ impl WorkerLoop {
             is_possible
                 && !read_to.contains_key(&dispatch.plan)
                 && !refused.contains(&dispatch.key())
-                && actor().is_some_and(|actor| has_place(actor) && worker.roster.waits_until(actor.name()).is_none())
+                && actor().is_some_and(|actor| {
+                    has_place(actor) && worker.roster.limits.as_ref().is_none_or(|limits| !limits.holds(actor.name()))
+                })
                 && worker.may_run(dispatch)
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
@@ -439,12 +456,8 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
-        if let Some(breakers) = self.worker.roster.limits.as_ref().filter(|_| recorded.stream_id == breaker::STREAM) {
-            let _ = retrying(|| breakers.catch_up()).await;
-            return;
-        }
-        if let Some(trust) = self.worker.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
-            let _ = retrying(|| trust.catch_up()).await;
+        if matches!(&*recorded.stream_id, consent::STREAM | breaker::STREAM) {
+            let _ = retrying(|| self.worker.roster.follow(recorded)).await;
             return;
         }
         let mut backoff = Backoff::new();
@@ -502,7 +515,9 @@ impl WorkerLoop {
     /// Ends the leases that have run out, unless their holder is proven to live, and those of dead holders: workers that
     /// are gone, and jobs of this one that failed.
     async fn look_at_leases(&mut self) {
-        let waits = self.worker.roster.limits.as_ref().is_some_and(Breakers::any_is_open);
+        let roster = &self.worker.roster;
+        let is_open = |agent: &Agent| roster.limits.as_ref().is_some_and(|limits| limits.is_open(&agent.name));
+        let waits = roster.agents.iter().any(is_open);
         self.is_restless = waits || !self.refused.is_empty() || self.foreign_leases().next().is_some();
         self.refused.clear();
         let life = &self.worker.life;
@@ -522,11 +537,9 @@ impl WorkerLoop {
     }
 }
 
-/// Ticks for renewing a lease granted at `start`. Missed ticks are skipped.
-fn renewals(start: Instant) -> Interval {
-    let mut renewals = tokio::time::interval_at(start + RENEW_INTERVAL, RENEW_INTERVAL);
-    renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    renewals
+/// True if a lease that was renewed at a time ends soon, so that others may take its task.
+fn may_be_taken(renewed: Timestamp, now: Timestamp) -> bool {
+    now.since(renewed) + STOP_BEFORE >= claim::LEASE
 }
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.
@@ -552,14 +565,16 @@ async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cau
 
 #[cfg(test)]
 mod tests {
-    use futures::FutureExt;
-
     use super::*;
 
-    #[tokio::test]
-    async fn after_a_stall_a_lease_is_renewed_once_not_once_per_missed_interval() {
-        let mut renewals = renewals(Instant::now() - RENEW_INTERVAL * 3);
-        assert!(renewals.tick().now_or_never().is_some(), "one is due");
-        assert!(renewals.tick().now_or_never().is_none(), "those that were missed are not made up for");
+    #[test]
+    fn a_run_out_of_reach_of_the_log_ends_before_its_lease() {
+        let at = |seconds: u64| Timestamp(0).plus(Duration::from_secs(seconds));
+        for (seconds, expected) in [(0, false), (134, false), (135, true), (3_600, true)] {
+            assert_eq!(may_be_taken(at(0), at(seconds)), expected, "{seconds}");
+        }
+        // The last look before comes at most this much earlier.
+        let last = STOP_BEFORE - RENEW_INTERVALS[1] - RENEW_MAX;
+        assert!(last > Duration::from_secs(10), "time to stop the program: {last:?}");
     }
 }

@@ -87,6 +87,11 @@ pub trait Backend: Send + Sync + 'static {
     /// Log time now: never before the last event known to this process.
     fn now(&self) -> Timestamp;
 
+    /// True if all processes that use the log are on this host, where a lock proves whether one lives.
+    fn is_local(&self) -> bool {
+        true
+    }
+
     /// The end of the log as this process knows it. The backend reports to it every commit that it makes or learns
     /// of, and every failure to look. It looks for commits of others at least every [`crate::limits::POLL_INTERVAL`],
     /// and keeps looking after failures.

@@ -124,6 +124,10 @@ impl Backend for Veiled {
         self.below.now()
     }
 
+    fn is_local(&self) -> bool {
+        self.below.is_local()
+    }
+
     fn tail(&self) -> &Arc<Tail> {
         self.below.tail()
     }

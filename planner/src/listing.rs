@@ -98,6 +98,11 @@ impl Projection for PlanList {
         Query::stream(event::STREAM).of_types(ENDS)
     }
 
+    /// Any open plan may have changed.
+    fn read_to(&mut self, at: Position) {
+        self.plans.values_mut().filter(|plan| plan.is_open).for_each(|plan| plan.changed_at = at);
+    }
+
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         if recorded.stream_id == event::STREAM {
             self.take_of_plan(recorded);

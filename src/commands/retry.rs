@@ -37,17 +37,18 @@ pub async fn retry(session: &Session, retry: Retry) -> Result<Code, Failure> {
         return decide(session, target, command, "open again: ").await;
     }
     let Some(task) = task else { return Err(Failure::user("--now hastens one task: write PLAN/TASK")) };
-    let roster = roster::roster(session, Duration::MAX, &[])?;
-    let (limits, waiting) = (Breakers::new(&target.store), target.state().task(task));
-    let agent = waiting.and_then(|waiting| roster.agent_for(&waiting.plan));
-    if limits.end_wait(agent).await? && waiting.is_some_and(|waiting| waiting.retry_ms.is_none()) {
-        return target.say(session, "its executor no longer waits for its rate limit").await;
-    }
     let mut claim = claim_of(&target.store, &target.plan, task, target.tags.clone());
     claim.catch_up().await?;
     if let Some(holder) = &claim.handler().holder {
         let (name, executor) = (target.name(task), &holder.executor);
         return Err(Failure::new(Code::Conflict, format!("task {name} is being tried now, by {executor}")));
+    }
+    let roster = roster::roster(session, Duration::MAX, &[]).ok();
+    let waiting = target.state().task(task).filter(|waiting| !waiting.status.is_end());
+    let agent = waiting.zip(roster.as_ref()).and_then(|(waiting, roster)| roster.agent_for(&waiting.plan));
+    let has_ended = Breakers::new(&target.store).end_wait(agent).await?;
+    if has_ended && waiting.is_some_and(|waiting| waiting.retry_ms.is_none()) {
+        return target.say(session, "its executor no longer waits for its rate limit").await;
     }
     decide(session, target, Command::RetryNow { task }, "it is tried now").await
 }

@@ -12,7 +12,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Recorded, Start};
 use crewlog_planner::claim;
-use crewlog_planner::crew::{conflicts, consent};
+use crewlog_planner::crew::conflicts;
 use crewlog_planner::lifecycle::{self, State};
 use crewlog_planner::listing::PlanSummary;
 use crewlog_planner::sealed::{self, KeyEvent};
@@ -134,9 +134,7 @@ impl WorkerLoop<'_> {
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = recorded.position;
-        if let Some(trust) = self.roster.trust.as_ref().filter(|_| recorded.stream_id == consent::STREAM) {
-            trust.catch_up().await?;
-        }
+        self.roster.follow(recorded).await?;
         if recorded.stream_id == conflicts::STREAM {
             return Ok(self.progress.report_conflict(&self.store, recorded).await?);
         }

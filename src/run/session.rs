@@ -9,7 +9,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
-use crewlog_planner::crew::conflicts;
+use crewlog_planner::crew::{breaker, conflicts};
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, State, States, Wait};
 use crewlog_planner::prompt::{error_lines, headline};
@@ -32,9 +32,6 @@ use crate::ui::signals::Signals;
 use crate::ui::terminal::{self, Output, Results, say};
 use crate::ui::text::{by_default, clock, count, visible};
 use crate::views::{PlanShown, queries, views};
-
-/// The most tasks at a rate limit that are listed at the end.
-const LIMITED_MAX: usize = 3;
 
 pub struct RunSession<'a> {
     session: &'a Session,
@@ -140,7 +137,8 @@ impl<'a> RunSession<'a> {
 
     async fn follow(&mut self) -> Result<End, Failure> {
         self.take_all(&Query::tag(ancestor_tag(&self.plan)), Range::up_to(self.at)).await?;
-        let mut events = Box::pin(self.store.follow(&family("", &self.plan), Start::After(self.at)));
+        let query = family("", &self.plan).or(Query::stream(breaker::STREAM));
+        let mut events = Box::pin(self.store.follow(&query, Start::After(self.at)));
         loop {
             // Tasks that started before their key was destroyed run to their end.
             if !self.view.is_held()
@@ -192,6 +190,7 @@ impl<'a> RunSession<'a> {
 
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
+        self.roster.follow(recorded).await?;
         let is_of_key = recorded.stream_id == sealed::STREAM;
         if is_of_key || recorded.event_type == "TaskDispatched" {
             self.sealed_for_good = self.session.place.check_key(&self.plan, &self.tags).err();
@@ -316,7 +315,7 @@ impl<'a> RunSession<'a> {
             Some(Wait::Limit { until }) => Some((self.view.state().task(*task)?, *until)),
             _another => None,
         });
-        for (task, until) in limited.by_ref().take(LIMITED_MAX) {
+        for (task, until) in limited.by_ref().take(3) {
             let until = until.map_or_else(String::new, |until| format!(" until {}", clock(until, self.store.now())));
             let why = task.error.as_deref().map_or_else(|| "that of its executor".to_owned(), headline);
             say(&format!("task {} waits{until} for a rate limit: {}", visible(&task.plan.name()), visible(&why)));

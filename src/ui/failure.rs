@@ -9,7 +9,7 @@ use crewlog_planner::planner::PlannerError;
 use crewlog_planner::validity::InvalidPlan;
 
 use crate::ui::text::visible;
-use crewlog_executors::similar::similar;
+use crewlog_executors::crew::similar::similar;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::VariantArray)]
 pub enum Code {

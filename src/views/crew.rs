@@ -118,7 +118,7 @@ impl AsOf {
         };
         let mut needs = at_rest.as_mut().map_or_else(|| needs_you(&facts), |known| known.needs_you(&facts));
         if let Some(known) = at_rest {
-            known.keep(self.at).await?;
+            known.keep(&self.crew, &agents.0, self.at).await?;
         }
         // The decisions are known as they are now; and between two tasks of a run, its plan is ready for a moment.
         needs.retain(|need| !self.is_past || need.kind != Kind::Ready);

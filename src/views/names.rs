@@ -11,8 +11,8 @@ use super::as_of::views;
 use super::queries::load_readable;
 use crate::context::Session;
 use crate::ui::failure::{Code, Failure};
+use crewlog_executors::crew::similar::similar;
 use crewlog_executors::plan_ids::slug_of;
-use crewlog_executors::similar::similar;
 
 const NO_PLANS: &str = "there is no plan in this log: `crewlog run FILE` makes one";
 /// The most plans that an error lists.

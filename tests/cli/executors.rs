@@ -188,6 +188,22 @@ fn of_many_tasks_one_meets_a_rate_limit_and_one_tries_again() {
 }
 
 #[test]
+fn without_a_terminal_a_plan_gets_past_a_limit_once_it_is_over() {
+    let scene = Scene::new();
+    // The task that tries takes its time.
+    scene.write(
+        "agent.sh",
+        "echo x >> runs; mkdir met 2>/dev/null && { echo 'again in 1 second'; exit 75; }; sleep 1\n",
+    );
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\njobs = 1\nrate_limited = ['again']\n");
+    scene.write("plan.md", "- [P] Look @w\n".repeat(2));
+    let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
+    let resumed = (0..1_000).map(|_| scene.run(&["resume", &plan])).find(|resumed| resumed.status.code() != Some(5));
+    resumed.expect("the limit ends").expect(0);
+    assert_eq!(scene.read("runs"), "x\n".repeat(1 + 2));
+}
+
+#[test]
 fn a_person_ends_the_wait_for_a_rate_limit() {
     let scene = Scene::new();
     scene.write(

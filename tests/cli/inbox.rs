@@ -460,7 +460,7 @@ async fn stored_items_of_plans_at_rest_follow_what_changes_them() {
     let crew = crew(&scene).await;
     // A command, a file and its content, or an agent that joins.
     let deeds: [&[&str]; 14] = [
-        &["ls"],
+        &["agents"],
         &["agree", "p1/1", "--yes"],
         &["task", "skip", "p2/3"],
         &["work", "--until-idle"],

@@ -1,6 +1,7 @@
 //! The items of plans at rest, kept with the log: a list of many plans reads only those that changed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use crewlog_mq::{Error, EventStore, Position, Query, Range, Snapshot, Snapshots};
 use crewlog_planner::crew::agents::Agents;
@@ -15,7 +16,7 @@ use super::state::Crew;
 use crate::agent::Agent;
 use crate::caller::host;
 use crate::consent::Trust;
-use crate::programs::digest;
+use crate::programs::{ProgramConsent, digest};
 use crate::roster::Roster;
 
 /// The fewest plans whose items are worth a new snapshot.
@@ -40,7 +41,8 @@ struct StoredItems {
 #[derive(Serialize, Deserialize)]
 struct Resting {
     changed_at: Position,
-    folder: Option<String>,
+    /// The folder of the plan, and where it is on this host.
+    folder: Option<(String, PathBuf)>,
     items: Vec<Need>,
 }
 
@@ -62,8 +64,8 @@ impl AtRest {
         open: &[ListedPlan],
     ) -> Result<Self, Error> {
         crew.catch_up_decisions().await?;
-        let (roster, holders, named) = (crew.roster(), crew.holders_among(agents), named(asks, conflicts));
-        let outside = digest(&[format!("{:?} {:?}", holders.present(), roster.map(standing))]);
+        let (roster, named) = (crew.roster(), named(asks, conflicts));
+        let outside = outside(crew, agents);
         // The list of plans has no texts that are sealed, and these items have none either.
         let store = crew.store().clone().as_stored();
         // Other hosts have other executors and folders.
@@ -74,8 +76,9 @@ impl AtRest {
         let mut here = BTreeMap::new();
         for ListedPlan { id, changed_at, .. } in open.iter().filter(|listed| !named.contains(&listed.id)) {
             let Some(resting) = plans.remove(id).filter(|resting| resting.changed_at == *changed_at) else { continue };
-            let find = || is_here(roster, resting.folder.as_deref());
-            if *here.entry(resting.folder.clone()).or_insert_with(find) {
+            let is_same =
+                || resting.folder.as_ref().is_none_or(|(kept, found)| place(roster, kept).as_ref() == Some(found));
+            if *here.entry(resting.folder.clone()).or_insert_with(is_same) {
                 kept.plans.insert(id.clone(), resting);
             }
         }
@@ -92,24 +95,25 @@ impl AtRest {
     pub fn needs_you(&mut self, facts: &Facts<'_>) -> Vec<Need> {
         let mut items: Vec<_> = self.kept.plans.values().flat_map(|resting| resting.items.iter().cloned()).collect();
         for open in facts.plans {
-            let (of_this, folder) = (of_plan(facts, open), open.view.state().config.folder.clone());
+            let (of_this, kept) = (of_plan(facts, open), open.view.state().config.folder.as_ref());
             items.extend(of_this.iter().cloned());
-            let is_kept = is_at_rest(open) && is_here(facts.roster, folder.as_deref());
+            let folder = kept.map(|kept| place(facts.roster, kept).map(|found| (kept.clone(), found)));
+            let is_kept = is_at_rest(open) && folder.as_ref().is_none_or(Option::is_some);
             if let Some(listed) = facts.open.get(open.plan).filter(|listed| is_kept && !listed.is_sealed) {
                 self.n_new += 1;
-                let changed_at = listed.changed_at;
+                let (changed_at, folder) = (listed.changed_at, folder.flatten());
                 self.kept.plans.insert(open.plan.to_owned(), Resting { changed_at, folder, items: of_this });
             }
         }
         with_crew(facts, items)
     }
 
-    /// Stores the items if many are new. `at` is the position of the facts.
+    /// Stores the items if many are new, and nothing changed meanwhile. `at` is the position of the facts.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn keep(mut self, at: Position) -> Result<(), Error> {
-        if self.n_new >= NEW_MIN {
+    pub async fn keep(mut self, crew: &Crew, agents: &Agents, at: Position) -> Result<(), Error> {
+        if self.n_new >= NEW_MIN && self.kept.outside == outside(crew, agents) {
             let last = self.store.read(&Query::all(), Range::up_to(at).backwards(), 1).await?;
             if let Some(last) = last.events.first() {
                 self.snapshots.fold(usize::MAX);
@@ -120,12 +124,18 @@ impl AtRest {
     }
 }
 
+/// A digest of what the items depend on besides their plan and its folder.
+fn outside(crew: &Crew, agents: &Agents) -> String {
+    digest(&[format!("{:?} {:?}", crew.holders_among(agents).present(), crew.roster().map(standing))])
+}
+
 /// All that decides who may run a task, besides the task and its folder.
 fn standing(roster: &Roster) -> String {
     let Roster { takes_commands, knows_tools, registry, trust, .. } = roster;
     let of = |agent: &Agent| {
-        let waits_until = roster.waits_until(&agent.name);
-        (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start(), waits_until)
+        let (waits_until, consent) =
+            (roster.waits_until(&agent.name), agent.consent.as_ref().map(ProgramConsent::digest));
+        (agent.name.clone(), agent.kinds.clone(), agent.shown(true), agent.may_start(), consent, waits_until)
     };
     let agents = roster.agents.iter().map(of).collect::<Vec<_>>();
     format!(
@@ -147,8 +157,9 @@ fn named(asks: &Asks, conflicts: &Conflicts) -> BTreeSet<String> {
     named
 }
 
-fn is_here(roster: Option<&Roster>, folder: Option<&str>) -> bool {
-    roster.zip(folder).is_none_or(|(here, folder)| here.find(folder).is_ok())
+/// Where the folder of a plan is on this host.
+fn place(roster: Option<&Roster>, kept: &str) -> Option<PathBuf> {
+    roster.map_or_else(|| Some(PathBuf::new()), |here| here.find(kept).ok())
 }
 
 fn is_at_rest(open: &OpenPlan<'_>) -> bool {

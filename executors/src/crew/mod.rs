@@ -28,6 +28,7 @@ pub mod project;
 pub mod reacting;
 mod refusal;
 mod shared;
+pub mod similar;
 mod state;
 mod tasks;
 mod timers;

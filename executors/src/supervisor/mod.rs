@@ -54,6 +54,8 @@ use protocol::{Inbox, Order, PROCESS_NAME, Report, send};
 
 /// The time limit of a supervisor beyond the grace of a stop.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
+/// The time limit for a supervisor to answer after its start.
+const START_MAX: Duration = Duration::from_secs(30);
 /// How to start a process that calls [`supervise`].
 ///
 /// The process list shows the arguments: keep the program's own name out of them, so that `pkill -9 -f` by that name kills
@@ -132,7 +134,7 @@ impl Supervisor {
     async fn connect(&self) -> io::Result<Arc<Lifeline>> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let process = tokio::process::Command::new(&self.program.path)
+        let mut process = tokio::process::Command::new(&self.program.path)
             .arg0(PROCESS_NAME)
             .args(&self.program.args)
             .stdin(OwnedFd::from(theirs))
@@ -143,7 +145,13 @@ impl Supervisor {
         let (reports, mut writer) = UnixStream::from_std(ours)?.into_split();
         let mut reports = Inbox::new(reports);
         send(&mut writer, &Order::Begin { lock: self.lock.clone() }).await?;
-        match reports.next().await? {
+        let Ok(first) = tokio::time::timeout(START_MAX, reports.next()).await else {
+            // It may be stopped, and not see that its lifeline is closed.
+            let _ = process.start_kill();
+            let says = format!("its supervisor did not answer within {} s", START_MAX.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, says));
+        };
+        match first? {
             Some(Report::Ready) => {}
             Some(Report::Refused { reason }) => return Err(io::Error::other(reason)),
             Some(Report::Ended { .. }) | None => {

@@ -64,6 +64,13 @@ async fn a_command_that_cannot_start_says_why() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_supervisor_that_does_not_answer_is_not_waited_for_without_end() {
+    let program = SupervisorProgram { path: "/bin/sleep".into(), args: vec!["1000".into()] };
+    let error = Supervisor::new(program, None).start(sh("true"), Outputs::Mixed).await.expect_err("it only sleeps");
+    assert_eq!(error.kind(), io::ErrorKind::TimedOut, "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_that_cannot_be_acquired_runs_nothing() {
     let folder = tempfile::tempdir().unwrap();

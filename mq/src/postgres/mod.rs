@@ -193,6 +193,10 @@ impl Backend for Postgres {
         self.inner.log.log_time.now()
     }
 
+    fn is_local(&self) -> bool {
+        false
+    }
+
     fn tail(&self) -> &Arc<Tail> {
         &self.inner.log.tail
     }

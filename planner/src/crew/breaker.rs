@@ -28,10 +28,12 @@ pub fn aggregate_id(executor: &str, host: &str, account: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum BreakerEvent {
-    /// A task met a limit: nothing starts until then.
-    BreakerOpened { task: String, until: Timestamp, at: Timestamp },
+    /// A task met a limit, for the nth time in a row: nothing starts until then.
+    BreakerOpened { task: String, n: u32, until: Timestamp, at: Timestamp },
     /// A task tries alone, at most until then.
     ProbeClaimed { task: String, until: Timestamp, at: Timestamp },
+    /// It did not run, so another may try.
+    ProbeReleased { task: String, at: Timestamp },
     /// The limit is over: a task met none, or a person said so.
     BreakerClosed { by: String, at: Timestamp },
 }
@@ -46,17 +48,30 @@ pub enum BreakerCommand {
     Open { task: String, after: Option<Duration>, now: Timestamp },
     /// A task wants to start.
     Start { task: String, now: Timestamp },
-    /// A task met no limit, or a person ends the wait.
+    /// The task that tries met no limit.
+    Pass { task: String, now: Timestamp },
+    /// The task that was to try did not run.
+    Release { task: String, now: Timestamp },
+    /// A person ends the wait.
     Close { by: String, now: Timestamp },
 }
 
 /// The breaker of an executor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Breaker {
-    /// While it is open: the end of the wait, or of the time of the task that tries.
-    until: Option<Timestamp>,
-    /// How often it was opened in a row.
-    n_opened: u32,
+    phase: BreakerPhase,
+    /// How often in a row a limit was met.
+    n: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+enum BreakerPhase {
+    #[default]
+    Closed,
+    /// Nothing starts before then.
+    Waiting(Timestamp),
+    /// This task tries, and until then no other.
+    Probing(String, Timestamp),
 }
 
 impl Snapshot for Breaker {
@@ -65,16 +80,45 @@ impl Snapshot for Breaker {
 }
 
 impl Breaker {
-    /// The time before which nothing starts.
+    /// The end of the wait for a limit.
     #[must_use]
     pub fn waits_until(&self, now: Timestamp) -> Option<Timestamp> {
-        self.until.filter(|until| now < *until)
+        if let BreakerPhase::Waiting(until) = self.phase { Some(until).filter(|until| now < *until) } else { None }
+    }
+
+    /// True while a task other than the one that tries may not start.
+    #[must_use]
+    pub fn holds(&self, now: Timestamp) -> bool {
+        match self.phase {
+            BreakerPhase::Closed => false,
+            BreakerPhase::Waiting(until) | BreakerPhase::Probing(_, until) => now < until,
+        }
     }
 
     /// True from the first limit until a task met none.
     #[must_use]
-    pub const fn is_open(&self) -> bool {
-        self.until.is_some()
+    pub fn is_open(&self) -> bool {
+        self.phase != BreakerPhase::Closed
+    }
+
+    fn is_tried_by(&self, task: &str) -> bool {
+        matches!(&self.phase, BreakerPhase::Probing(probing, _) if probing == task)
+    }
+
+    /// Tasks that started before the first limit meet it too: only a later time counts then, and no longer wait.
+    fn open(&self, task: String, after: Option<Duration>, now: Timestamp) -> Option<BreakerEvent> {
+        let is_again = matches!(self.phase, BreakerPhase::Waiting(_)) || self.is_open() && !self.is_tried_by(&task);
+        let n = if is_again { self.n } else { self.n.saturating_add(1) };
+        let doubled = WAITS.0.saturating_mul(1 << (n.saturating_sub(1)).min(10)).min(WAITS.1);
+        let wait = match after {
+            None => doubled,
+            // The time that was named before was too early.
+            Some(named) if n > 1 => named.max(doubled / 2),
+            Some(named) => named,
+        };
+        let until = now.plus(wait.min(WAIT_MAX));
+        let is_known = is_again && (after.is_none() || self.waits_until(now).is_some_and(|known| until <= known));
+        (!is_known).then_some(BreakerEvent::BreakerOpened { task, n, until, at: now })
     }
 }
 
@@ -84,37 +128,33 @@ impl Handler for Breaker {
     type Error = CrewError;
 
     fn decide(&self, command: BreakerCommand) -> Result<Vec<BreakerEvent>, CrewError> {
-        match command {
-            BreakerCommand::Open { task, after, now } => {
-                let doubled = WAITS.0.saturating_mul(1 << self.n_opened.min(10)).min(WAITS.1);
-                let wait = match after {
-                    None => doubled,
-                    // The time that was named before was too early.
-                    Some(named) if self.n_opened > 0 => named.max(doubled / 2),
-                    Some(named) => named,
-                };
-                let until = now.plus(wait.min(WAIT_MAX));
-                // Tasks that started before the first limit meet it too.
-                let is_known = self.waits_until(now).is_some_and(|known| until <= known);
-                Ok(if is_known { Vec::new() } else { vec![BreakerEvent::BreakerOpened { task, until, at: now }] })
+        let event = match command {
+            BreakerCommand::Open { task, after, now } => self.open(task, after, now),
+            BreakerCommand::Start { now, .. } if self.holds(now) => {
+                return Err(CrewError::Closed("it waits for a rate limit".to_owned()));
             }
-            BreakerCommand::Start { task, now } => match (self.is_open(), self.waits_until(now)) {
-                (false, _) => Ok(Vec::new()),
-                (true, Some(_)) => Err(CrewError::Closed("it waits for a rate limit".to_owned())),
-                (true, None) => Ok(vec![BreakerEvent::ProbeClaimed { task, until: now.plus(PROBE), at: now }]),
-            },
-            BreakerCommand::Close { by, now } => {
-                Ok(if self.is_open() { vec![BreakerEvent::BreakerClosed { by, at: now }] } else { Vec::new() })
+            BreakerCommand::Start { task, now } => {
+                let until = now.plus(PROBE);
+                self.is_open().then_some(BreakerEvent::ProbeClaimed { task, until, at: now })
             }
-        }
+            BreakerCommand::Pass { task, now } => {
+                self.is_tried_by(&task).then_some(BreakerEvent::BreakerClosed { by: task, at: now })
+            }
+            BreakerCommand::Release { task, now } => {
+                self.is_tried_by(&task).then_some(BreakerEvent::ProbeReleased { task, at: now })
+            }
+            BreakerCommand::Close { by, now } => self.is_open().then_some(BreakerEvent::BreakerClosed { by, at: now }),
+        };
+        Ok(event.into_iter().collect())
     }
 
     fn apply(&mut self, event: &BreakerEvent) {
         match event {
-            BreakerEvent::BreakerOpened { until, .. } => {
-                (self.until, self.n_opened) = (Some(*until), self.n_opened.saturating_add(1));
+            BreakerEvent::BreakerOpened { n, until, .. } => {
+                *self = Self { phase: BreakerPhase::Waiting(*until), n: *n };
             }
-            BreakerEvent::ProbeClaimed { until, .. } => self.until = Some(*until),
+            BreakerEvent::ProbeClaimed { task, until, .. } => self.phase = BreakerPhase::Probing(task.clone(), *until),
+            BreakerEvent::ProbeReleased { at, .. } => self.phase = BreakerPhase::Waiting(*at),
             BreakerEvent::BreakerClosed { .. } => *self = Self::default(),
         }
     }
@@ -132,80 +172,99 @@ mod tests {
         match event {
             BreakerEvent::BreakerOpened { until, .. } => format!("opened until {}", until.0 / 60_000_000),
             BreakerEvent::ProbeClaimed { task, until, .. } => format!("{task} tries until {}", until.0 / 60_000_000),
+            BreakerEvent::ProbeReleased { task, .. } => format!("{task} did not run"),
             BreakerEvent::BreakerClosed { by, .. } => format!("closed by {by}"),
         }
     }
 
-    /// At a minute, a command and its events.
+    /// At a minute, what a task or a person does, and the events.
     #[track_caller]
-    fn check(script: &[(i64, &str, &str)]) {
+    fn check(script: &[(i64, &str, &str, &str)]) {
         let mut breaker = Breaker::default();
-        for (minute, what, expected) in script {
+        for (minute, who, what, expected) in script {
             let (now, (verb, rest)) = (at(*minute), what.split_once(' ').unwrap_or((what, "")));
-            let task = "p/1".to_owned();
+            let task = (*who).to_owned();
             let command = match verb {
                 "limit" => {
                     let after = rest.parse().ok().map(|minutes: u64| Duration::from_secs(minutes * 60));
                     BreakerCommand::Open { task, after, now }
                 }
-                "start" => BreakerCommand::Start { task: rest.to_owned(), now },
-                _ => BreakerCommand::Close { by: rest.to_owned(), now },
+                "start" => BreakerCommand::Start { task, now },
+                "end" => BreakerCommand::Pass { task, now },
+                "release" => BreakerCommand::Release { task, now },
+                _ => BreakerCommand::Close { by: task, now },
             };
             let found = match breaker.process(command) {
                 Ok(events) => events.iter().map(told).collect::<Vec<_>>().join(", "),
                 Err(refused) => refused.to_string(),
             };
-            assert_eq!(found, *expected, "at {minute}: {what}");
+            assert_eq!(found, *expected, "at {minute}: {who} {what}");
         }
     }
 
     #[test]
     fn one_task_tries_after_the_wait_and_closes_the_breaker_for_all() {
         check(&[
-            (0, "start p/1", ""),
-            (0, "limit 10", "opened until 10"),
-            (0, "limit 10", ""),
-            (0, "limit 5", ""),
-            (1, "limit 20", "opened until 21"),
-            (20, "start p/2", "it waits for a rate limit"),
-            (21, "start p/2", "p/2 tries until 23"),
-            (21, "start p/3", "it waits for a rate limit"),
-            (22, "end p/2", "closed by p/2"),
-            (22, "start p/3", ""),
-            (22, "end p/3", ""),
+            (0, "p/1", "start", ""),
+            (0, "p/1", "limit 10", "opened until 10"),
+            (9, "p/2", "start", "it waits for a rate limit"),
+            (10, "p/2", "start", "p/2 tries until 12"),
+            (10, "p/3", "start", "it waits for a rate limit"),
+            (11, "p/2", "end", "closed by p/2"),
+            (11, "p/3", "start", ""),
+            (12, "p/3", "end", ""),
         ]);
+    }
+
+    #[test]
+    fn tasks_that_meet_one_limit_together_wait_once() {
+        for named in ["limit", "limit 1"] {
+            check(&[
+                (0, "p/1", named, "opened until 1"),
+                (0, "p/2", named, ""),
+                (0, "p/3", "limit 1", ""),
+                (0, "p/4", named, ""),
+                (1, "p/1", "start", "p/1 tries until 3"),
+                (1, "p/5", "limit", ""),
+                (1, "p/1", "limit", "opened until 3"),
+            ]);
+        }
+        check(&[(0, "p/1", "limit 10", "opened until 10"), (1, "p/2", "limit 20", "opened until 21")]);
     }
 
     #[test]
     fn without_a_time_each_wait_is_twice_the_one_before() {
-        check(&[
-            (0, "limit", "opened until 1"),
-            (1, "start p/1", "p/1 tries until 3"),
-            (1, "limit", "opened until 3"),
-            (3, "start p/1", "p/1 tries until 5"),
-            (3, "limit", "opened until 7"),
-            (7, "limit", "opened until 15"),
-            (15, "limit", "opened until 31"),
-            (31, "limit", "opened until 61"),
-            (61, "limit", "opened until 91"),
-            (91, "limit 1", "opened until 106"),
-            (100, "end a person", "closed by a person"),
-            (100, "limit", "opened until 101"),
-        ]);
+        let (mut script, mut minute) = (vec![(0, "p/1", "limit", "opened until 1".to_owned())], 1);
+        for wait in [2, 4, 8, 16, 30, 30] {
+            script.push((minute, "p/1", "start", format!("p/1 tries until {}", minute + 2)));
+            script.push((minute, "p/1", "limit", format!("opened until {}", minute + wait)));
+            minute += wait;
+        }
+        script.push((minute, "p/1", "start", format!("p/1 tries until {}", minute + 2)));
+        // The limit names a time that is too early again.
+        script.push((minute, "p/1", "limit 1", format!("opened until {}", minute + 15)));
+        script.push((minute, "ann", "close", "closed by ann".to_owned()));
+        script.push((minute, "p/1", "limit", format!("opened until {}", minute + 1)));
+        check(&script.iter().map(|(at, who, what, told)| (*at, *who, *what, told.as_str())).collect::<Vec<_>>());
     }
 
     #[test]
-    fn a_task_that_tries_and_ends_without_a_word_makes_room_for_the_next() {
+    fn a_task_that_tries_and_says_nothing_makes_room_for_the_next() {
         check(&[
-            (0, "limit", "opened until 1"),
-            (1, "start p/1", "p/1 tries until 3"),
-            (3, "start p/2", "p/2 tries until 5"),
-            (4, "start p/1", "it waits for a rate limit"),
+            (0, "p/1", "limit", "opened until 1"),
+            (1, "p/1", "start", "p/1 tries until 3"),
+            (1, "p/2", "release", ""),
+            (1, "p/1", "release", "p/1 did not run"),
+            (1, "p/2", "start", "p/2 tries until 3"),
+            (3, "p/3", "start", "p/3 tries until 5"),
+            (3, "p/3", "limit 60", "opened until 63"),
+            (4, "p/2", "end", ""),
+            (4, "p/4", "start", "it waits for a rate limit"),
         ]);
     }
 
     #[test]
     fn a_named_time_is_bounded() {
-        check(&[(0, "limit 100000000", &format!("opened until {}", 8 * 24 * 60))]);
+        check(&[(0, "p/1", "limit 100000000", &format!("opened until {}", 8 * 24 * 60))]);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The leases of all worktrees of a repository are one aggregate, so of any number of overlapping requests from one worktree
 //! exactly one wins. Files of another worktree are other files until they are merged: an overlap there is granted and
-//! reported as a merge risk, unless the request is strict.
+//! reported as a merge risk, unless the request or the lease is strict.
 //!
 //! A subagent may work under the leases of its parents; siblings block each other.
 //!
@@ -185,8 +185,8 @@ impl Leases {
         self.renewed.get(agent).is_none_or(|at| now.since(*at) >= every)
     }
 
-    /// The live leases of others that keep an agent from writing, or from reading unless it `writes`. Leases of other worktrees
-    /// count only if `strict`.
+    /// The live leases of others that keep an agent from writing, or from reading unless it `writes`. Those of other worktrees
+    /// count only if they or the request are strict.
     #[must_use]
     pub fn in_the_way(
         &self,
@@ -323,7 +323,7 @@ impl Leases {
         let own: BTreeSet<_> = self
             .of_agent(&request.holder.agent)
             .filter(|(_, lease)| now <= lease.until && lease.holder == request.holder)
-            .filter(|(_, lease)| lease.is_exclusive || !request.is_exclusive)
+            .filter(|(_, lease)| lease.is_exclusive >= request.is_exclusive && lease.is_strict >= request.is_strict)
             .map(|(_, lease)| lease.target.clone())
             .collect();
         let mut asked = BTreeSet::new();

@@ -19,7 +19,7 @@ pub mod target;
 
 pub use self::refusal::CrewError;
 
-use crewlog_mq::{Error, Query, Recorded, Snapshot};
+use crewlog_mq::{Error, Position, Query, Recorded, Snapshot};
 
 /// The aggregate for events about work without a project.
 pub const NO_PROJECT: &str = "-";
@@ -33,6 +33,11 @@ pub trait Projection: Default + Send + Snapshot {
     /// # Errors
     /// [`Error::Decode`] for an unreadable event; the state is unchanged, and the event can be skipped.
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error>;
+
+    /// Called after a read from scratch up to a position, which has left out other events.
+    fn read_to(&mut self, at: Position) {
+        let _ = at;
+    }
 
     /// Selects the relevant events for a reader without a snapshot, so that an index can find them.
     fn from_scratch() -> Query {

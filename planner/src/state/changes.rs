@@ -85,7 +85,7 @@ impl PlannerState {
             (task.is_inherited, task.usage_epoch) = (true, 0);
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // The undo tasks of the parent are not the fork's business.
-                (task.status, task.unblocks) = (TaskStatus::Skipped, true);
+                (task.status, task.unblocks, task.is_paused) = (TaskStatus::Skipped, true, false);
                 task.error = Some("not run: the parent plan was undoing it".into());
             } else if !task.status.is_end() || is_undone(task) {
                 *task = Task { is_paused: task.is_paused, ..Task::planned(task.plan.clone()) };

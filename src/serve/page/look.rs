@@ -12,8 +12,8 @@ use super::words::{Markup, cut, escaped, grouped, rich, span};
 use crate::context::Session;
 use crate::ui::failure::Failure;
 use crate::views::{AsOf, ListedPlan, NeedView, PlanShown, Track, ViewedPlan, Views};
+use crewlog_executors::crew::similar::similar;
 use crewlog_executors::plan_ids::slug_of;
-use crewlog_executors::similar::similar;
 
 /// The input of the page.
 pub struct Site {

@@ -347,6 +347,13 @@ fn a_strict_lease_blocks_other_worktrees() {
         (1, "bob@w2", "shared a.rs", "a.rs is held by ada"),
         (1, "bob@w2", "shared b.rs", "bob has 2+1"),
     ]);
+    // A lease that is held already becomes strict.
+    check(&[
+        (0, "ada", "exclusive a.rs", "ada has 1+1"),
+        (1, "ada", "exclusive a.rs", ""),
+        (1, "ada", "strict-exclusive a.rs", "ada has 2+1"),
+        (2, "bob@w2", "shared a.rs", "a.rs is held by ada"),
+    ]);
 }
 
 #[test]
