@@ -209,7 +209,7 @@ impl Trust {
         Ok(())
     }
 
-    /// All that its answers depend on, besides what they are about.
+    /// The state that its answers depend on, as text.
     pub(crate) fn standing(&self) -> String {
         let (grants, known) = (self.grants(), self.known());
         format!("{:?} {} {} {:?} {grants:?}", self.0.accounts, self.0.after, known.at, known.own)

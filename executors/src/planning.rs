@@ -213,6 +213,7 @@ impl Hosted {
             return;
         }
         if self.warm.len() >= WARM_MAX {
+            // Any of them; all at once would be read again at once.
             let any = self.warm.keys().next().cloned();
             any.map(|any| self.warm.remove(&any));
         }

@@ -112,16 +112,23 @@ impl Roster {
         self.agent_for(task).and_then(|agent| self.waits_until(&agent.name)).map_or(Taker::Worker, Taker::Limited)
     }
 
-    /// Takes in an event of the decisions or the rate limits.
+    /// Reads the decisions and the rate limits that are not known yet.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn catch_up(&self) -> Result<(), Error> {
+        if let Some(limits) = &self.limits {
+            limits.catch_up().await?;
+        }
+        if let Some(trust) = &self.trust { trust.catch_up().await } else { Ok(()) }
+    }
+
+    /// [`Self::catch_up`] after an event of a decision or a rate limit.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn follow(&self, recorded: &Recorded) -> Result<(), Error> {
-        match (&*recorded.stream_id, &self.trust, &self.limits) {
-            (consent::STREAM, Some(trust), _) => trust.catch_up().await,
-            (breaker::STREAM, _, Some(limits)) => limits.catch_up().await,
-            _another => Ok(()),
-        }
+        if is_followed(recorded) { self.catch_up().await } else { Ok(()) }
     }
 
     /// The end of the wait of an executor for a rate limit.
@@ -263,6 +270,11 @@ impl Roster {
         };
         self.agents.iter().find(takes).map(|agent| Actor::Agent(agent, &self.shell))
     }
+}
+
+/// True for an event of a decision or a rate limit.
+pub(crate) fn is_followed(recorded: &Recorded) -> bool {
+    matches!(&*recorded.stream_id, consent::STREAM | breaker::STREAM)
 }
 
 /// The fields of a task, besides its kind, that decide on its executor.

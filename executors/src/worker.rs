@@ -31,7 +31,7 @@ use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::prompts;
 use crate::queue::{Dispatch, Plans, TaskKey};
-use crate::roster::{Actor, Roster};
+use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Job, Stop, is_set, wanted};
 use crate::subplans::{SubPlanRun, family};
 
@@ -117,13 +117,8 @@ impl Worker {
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
         let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
-        // Decisions since it was opened, up to where the events begin.
-        if let Some(trust) = &self.roster.trust {
-            trust.catch_up().await?;
-        }
-        if let Some(breakers) = &self.roster.limits {
-            breakers.catch_up().await?;
-        }
+        // The decisions and limits since it was opened, up to where the events begin.
+        self.roster.catch_up().await?;
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -456,8 +451,8 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
-        if matches!(&*recorded.stream_id, consent::STREAM | breaker::STREAM) {
-            let _ = retrying(|| self.worker.roster.follow(recorded)).await;
+        if is_followed(recorded) {
+            let _ = retrying(|| self.worker.roster.catch_up()).await;
             return;
         }
         let mut backoff = Backoff::new();

@@ -116,6 +116,7 @@ impl AtRest {
         if self.n_new >= NEW_MIN && self.kept.outside == outside(crew, agents) {
             let last = self.store.read(&Query::all(), Range::up_to(at).backwards(), 1).await?;
             if let Some(last) = last.events.first() {
+                // It is due, however few events there were.
                 self.snapshots.fold(usize::MAX);
                 self.snapshots.keep(&self.kept, last.into()).await;
             }
@@ -129,7 +130,7 @@ fn outside(crew: &Crew, agents: &Agents) -> String {
     digest(&[format!("{:?} {:?}", crew.holders_among(agents).present(), crew.roster().map(standing))])
 }
 
-/// All that decides who may run a task, besides the task and its folder.
+/// The settings and decisions about who may run a task, as text.
 fn standing(roster: &Roster) -> String {
     let Roster { takes_commands, knows_tools, registry, trust, .. } = roster;
     let of = |agent: &Agent| {

@@ -109,11 +109,7 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub async fn catch_up_decisions(&self) -> Result<(), Error> {
-        let Some(Roster { trust, limits, .. }) = self.roster() else { return Ok(()) };
-        if let Some(limits) = limits {
-            limits.catch_up().await?;
-        }
-        if let Some(trust) = trust { trust.catch_up().await } else { Ok(()) }
+        if let Some(roster) = self.roster() { roster.catch_up().await } else { Ok(()) }
     }
 
     /// The executors that workers on this machine would run tasks with, if they are configured.

@@ -24,6 +24,18 @@ pub fn aggregate_id(executor: &str, host: &str, account: &str) -> String {
     format!("{executor}@{host}/{account}")
 }
 
+/// The wait after a limit that follows `n_before` others in a row, for the time that it names if it names one.
+#[must_use]
+pub fn wait(n_before: u32, named: Option<Duration>) -> Duration {
+    let doubled = WAITS.0.saturating_mul(1 << n_before.min(10)).min(WAITS.1);
+    match named {
+        None => doubled,
+        // The time that was named before was too early.
+        Some(named) if n_before > 0 => named.max(doubled / 2),
+        Some(named) => named,
+    }
+}
+
 /// An event of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
@@ -109,14 +121,7 @@ impl Breaker {
     fn open(&self, task: String, after: Option<Duration>, now: Timestamp) -> Option<BreakerEvent> {
         let is_again = matches!(self.phase, BreakerPhase::Waiting(_)) || self.is_open() && !self.is_tried_by(&task);
         let n = if is_again { self.n } else { self.n.saturating_add(1) };
-        let doubled = WAITS.0.saturating_mul(1 << (n.saturating_sub(1)).min(10)).min(WAITS.1);
-        let wait = match after {
-            None => doubled,
-            // The time that was named before was too early.
-            Some(named) if n > 1 => named.max(doubled / 2),
-            Some(named) => named,
-        };
-        let until = now.plus(wait.min(WAIT_MAX));
+        let until = now.plus(wait(n.saturating_sub(1), after).min(WAIT_MAX));
         let is_known = is_again && (after.is_none() || self.waits_until(now).is_some_and(|known| until <= known));
         (!is_known).then_some(BreakerEvent::BreakerOpened { task, n, until, at: now })
     }

@@ -1,5 +1,8 @@
 //! Decides on the reports of executors and people.
 
+use std::time::Duration;
+
+use crate::crew::breaker;
 use crate::error::PlannerError;
 use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
 use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
@@ -7,18 +10,15 @@ use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
 use crate::prompt::{Content, excerpt};
 use crate::state::{Question, Task};
 use crate::task::is_yes;
+use crate::text::millis;
 
 /// The most characters of a result that the plan keeps for its prompts.
 pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
 
-/// The first and the longest wait for a rate limit whose end is unknown, in milliseconds; each is twice the previous one.
-const LIMIT_WAITS_MS: (u64, u64) = (60_000, 30 * 60_000);
 /// After this many limits in a row the task fails: its program may only look rate limited.
 const LIMITS_MAX: u32 = 200;
 /// Tasks that wait for the same limit continue within this time.
 const LIMIT_SPREAD_MS: u64 = 5_000;
-/// The longest wait for a limit: eight days.
-const LIMIT_WAIT_MS_MAX: u64 = 8 * 24 * 3_600_000;
 
 impl Planner {
     pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
@@ -85,14 +85,12 @@ impl Planner {
             && self.state.stopped_by.is_none()
             && task.n_limits < LIMITS_MAX
         {
-            let doubled = (LIMIT_WAITS_MS.0 << task.n_limits.min(20)).min(LIMIT_WAITS_MS.1);
+            let wait_ms = millis(breaker::wait(task.n_limits, retry_after_ms.map(Duration::from_millis)));
             let delay_ms = match retry_after_ms {
-                // Spread out; after a wait that was too short, a longer one.
-                Some(known) if task.n_limits == 0 => known.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
-                Some(known) => known.max(doubled / 2).saturating_add(mixed(task) % LIMIT_SPREAD_MS),
-                None => spread(task, doubled),
+                Some(_) => wait_ms.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
+                None => spread(task, wait_ms),
             };
-            return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(LIMIT_WAIT_MS_MAX) }];
+            return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(millis(breaker::WAIT_MAX)) }];
         }
         let retries = match class {
             // An interruption is not the task's own failure, so the retry count in the text does not apply.
