@@ -104,36 +104,17 @@ impl History {
         query: &Query,
         range: Range,
     ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-        records_of(&self.stretches, store, query, range)
+        let parts = self.stretches.iter().map(|stretch| {
+            let bounds = [range.up_to, stretch.up_to].into_iter().flatten();
+            (query.clone().and_tag(plan_tag(&stretch.plan)), Range { up_to: bounds.min(), ..range })
+        });
+        let mut parts = parts.collect::<Vec<_>>();
+        if range.backwards {
+            parts.reverse();
+        }
+        let store = store.clone();
+        stream::iter(parts).flat_map(move |(query, range)| store.records(&query, range).boxed())
     }
-
-    /// The matching events of the shared part, which no later event can change.
-    pub fn shared(
-        &self,
-        store: &EventStore,
-        query: &Query,
-        range: Range,
-    ) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-        records_of(&self.stretches[..self.stretches.len() - 1], store, query, range)
-    }
-}
-
-fn records_of(
-    stretches: &[Stretch],
-    store: &EventStore,
-    query: &Query,
-    range: Range,
-) -> impl Stream<Item = Result<Recorded, Error>> + Send + use<> {
-    let parts = stretches.iter().map(|stretch| {
-        let bounds = [range.up_to, stretch.up_to].into_iter().flatten();
-        (query.clone().and_tag(plan_tag(&stretch.plan)), Range { up_to: bounds.min(), ..range })
-    });
-    let mut parts = parts.collect::<Vec<_>>();
-    if range.backwards {
-        parts.reverse();
-    }
-    let store = store.clone();
-    stream::iter(parts).flat_map(move |(query, range)| store.records(&query, range).boxed())
 }
 
 fn of_planner(plan: &str) -> Query {

@@ -149,9 +149,9 @@ async fn follow(
     let mut printer = EventPrinter::new(session, store);
     if let Some(plan) = plan {
         // Only a fork's own events are new; those of its parents are read once.
-        let shared = Range { after, since, ..Range::default() };
         let history = History::of(store, plan).await?;
-        let mut records = std::pin::pin!(history.shared(store, &query, shared));
+        let up_to = history.parent().map_or(Position(0), |(_, shared)| shared);
+        let mut records = std::pin::pin!(history.records(store, &query, Range { after, since, ..Range::up_to(up_to) }));
         while let Some(recorded) = records.try_next().await? {
             printer.print(&recorded).await?;
         }

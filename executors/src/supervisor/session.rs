@@ -3,16 +3,15 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, waitpid};
 
 use super::leaders::Leaders;
 use super::protocol::{RUN, mark_of_all};
 
-/// A process of the supervisor's session.
-struct Member {
-    group: i32,
-}
+/// How long to look at a process that loads a program.
+const LOADING_MS_MAX: u32 = 1000;
 
 /// Every process, including ended ones that nobody has waited for.
 fn pids() -> impl Iterator<Item = Pid> {
@@ -26,8 +25,7 @@ pub(super) fn signal_descendants(leader: Pid, signal: Signal, in_any_session: bo
     let (mut found, mut next) = (vec![leader], 0);
     while let Some(pid) = found.get(next).copied() {
         next += 1;
-        let member = member(pid, getpid());
-        if member.as_ref().map_or(in_any_session, |member| member.group != leader.as_raw_pid()) {
+        if group(pid, getpid()).map_or(in_any_session, |group| group != i64::from(leader.as_raw_pid())) {
             let _ = kill_process(pid, signal);
         }
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -44,7 +42,7 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: 
         let is_stray = |pid: &Pid| {
             let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
             let is_of_run = || mark.is_none_or(|mark| is_in_run(*pid, |run| run == mark));
-            let is_near = || in_any_session || member(*pid, getpid()).is_some();
+            let is_near = || in_any_session || group(*pid, getpid()).is_some();
             !leaders.contains(pid) && !has_ended() && is_near() && is_of_run()
         };
         let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
@@ -64,7 +62,7 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: 
 pub(super) fn end(supervisor: Pid) {
     let (mut killed, mark) = (HashSet::new(), mark_of_all(supervisor.as_raw_pid()));
     loop {
-        let is_member = |pid: &Pid| member(*pid, supervisor).is_some() || is_in_run(*pid, |run| run.starts_with(&mark));
+        let is_member = |pid: &Pid| group(*pid, supervisor).is_some() || is_in_run(*pid, |run| run.starts_with(&mark));
         let fresh: Vec<Pid> = pids().filter(is_member).filter(|pid| killed.insert(*pid)).collect();
         if fresh.is_empty() {
             return;
@@ -80,7 +78,7 @@ fn children() -> Vec<Pid> {
     let own = getpid();
     // Some kernels have no such list.
     let listed = pids_in(format!("/proc/self/task/{own}/children").into());
-    listed.unwrap_or_else(|| pids().filter(|pid| member(*pid, own).is_some()).collect())
+    listed.unwrap_or_else(|| pids().filter(|pid| group(*pid, own).is_some()).collect())
 }
 
 fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
@@ -90,22 +88,44 @@ fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
 
 /// True if one of the marks of a process is meant. It has those of all runs around it.
 fn is_in_run(pid: Pid, is_meant: impl Fn(&str) -> bool) -> bool {
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment = environment(pid);
     let mut variables = environment.split(|byte| *byte == 0);
     let marks = variables.find_map(|found| found.strip_prefix(RUN.as_bytes())?.strip_prefix(b"="));
     String::from_utf8_lossy(marks.unwrap_or_default()).split(',').any(is_meant)
+}
+
+/// The variables of a process, none if they may not be read. While it loads a program, Linux shows none or a part of them:
+/// such a process is looked at again, for a while, since its disk may not answer.
+fn environment(pid: Pid) -> Vec<u8> {
+    for _ in 0..LOADING_MS_MAX {
+        match std::fs::read(format!("/proc/{pid}/environ")) {
+            Ok(read) if n_bytes(pid) != Some(read.len() as u64) => std::thread::sleep(Duration::from_millis(1)),
+            read => return read.unwrap_or_default(),
+        }
+    }
+    Vec::new()
+}
+
+/// The size of the variables of a process, 0 once it has ended; `None` while it loads a program, whose code Linux sets last.
+fn n_bytes(pid: Pid) -> Option<u64> {
+    let [memory, code, begin, end] = stat(pid, [23, 26, 50, 51]).unwrap_or_default();
+    if memory > 0 && code == 0 { None } else { u64::try_from(end - begin).ok() }
 }
 
 fn pid_of(text: &str) -> Option<Pid> {
     Pid::from_raw(text.parse().ok()?)
 }
 
-/// Reads `/proc/<pid>/stat`: `pid (name) state parent group session ...`, where the name may hold anything.
-fn member(pid: Pid, supervisor: Pid) -> Option<Member> {
+/// The process group of a process of a supervisor's session.
+fn group(pid: Pid, supervisor: Pid) -> Option<i64> {
+    let [group, session] = stat(pid, [5, 6])?;
+    (pid != supervisor && session == i64::from(supervisor.as_raw_pid())).then_some(group)
+}
+
+/// Numbers of `/proc/<pid>/stat` by their places in `man 5 proc_pid_stat`. The name in the second place may hold anything.
+fn stat<const N: usize>(pid: Pid, places: [usize; N]) -> Option<[i64; N]> {
     let stat = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
-    let mut fields = stat.rsplit_once(") ")?.1.split(' ');
-    let _state = fields.next()?;
-    let mut numbers = fields.map_while(|field| field.parse::<i32>().ok());
-    let (_parent, group, session) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    (pid != supervisor && session == supervisor.as_raw_pid()).then_some(Member { group })
+    let numbers = stat.rsplit_once(") ")?.1.split(' ').map(|field| field.parse().unwrap_or_default());
+    let numbers: Vec<_> = numbers.collect();
+    Some(places.map(|place| numbers.get(place - 3).copied().unwrap_or_default()))
 }

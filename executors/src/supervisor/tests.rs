@@ -155,7 +155,7 @@ async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
     let stray = |rest: &str| format!("timeout 1000 sh -c 'echo $$ > {up}; trap \"\" TERM HUP; sleep 1000' & {rest}");
     let mut other = start(&supervisor, sh(&stray(&format!("read x < {go_on}")))).await;
     let of_other = up.read();
-    let ended = run(&supervisor, sh(&stray("read pid < UP; echo $pid").replace("UP", &up.to_string()))).await;
+    let ended = run(&supervisor, sh(&stray(&format!("read pid < {up}; echo $pid")))).await;
     assert_gone(&ended.written.out.text);
     assert!(rustix::process::test_kill_process(pid(&of_other)).is_ok(), "the other run goes on");
     std::fs::write(&go_on.path, "\n").unwrap();
@@ -163,13 +163,14 @@ async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
     assert_gone(&of_other);
 }
 
-/// Processes that leave the session, as the tools of coding agents do: at once, twice, below another one, by Python. Each writes
-/// its number into the pipe UP.
-const DETACHED: [&str; 4] = [
-    "setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' &",
-    "setsid setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' &",
-    "setsid sh -c 'setsid sh -c \"echo \\$\\$ > UP; sleep 1000\" & trap \"\" TERM; sleep 1000' &",
-    "python3 -c 'import subprocess as s; s.Popen([\"sh\", \"-c\", \"echo $$ > UP; sleep 1000\"], start_new_session=True, close_fds=False)' &",
+/// Processes that leave the session, as the tools of coding agents do: at once, twice, below another one, by Python; and one that
+/// always loads a program. Each writes its number into the pipe NUMBER.
+const DETACHED: [&str; 5] = [
+    "setsid sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' &",
+    "setsid setsid sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' &",
+    "setsid sh -c 'setsid sh -c \"echo \\$\\$ > NUMBER; sleep 1000\" & trap \"\" TERM; sleep 1000' &",
+    "python3 -c 'import subprocess as s; s.Popen([\"sh\", \"-c\", \"echo $$ > NUMBER; sleep 1000\"], start_new_session=True, close_fds=False)' &",
+    "export LOAD='exec sh -c \"$LOAD\"'; setsid sh -c 'echo $$ > NUMBER; eval \"$LOAD\"' &",
 ];
 
 #[cfg(target_os = "linux")]
@@ -178,8 +179,9 @@ async fn of_a_run_that_ends_whole_no_process_of_any_session_is_left() {
     for detached in DETACHED {
         for (end, rest) in [("exit", "exit 3"), ("stop", "sleep 1000"), ("supervisor", "sleep 1000")] {
             let (supervisor, up, is_up, alive) = (supervisor(), Pipe::new(), Pipe::new(), Pipe::new());
-            let line = format!("exec 9> {alive}; {detached} read pid < UP; echo > {is_up}; {rest}");
-            let spec = Spec { ends_all: true, ..sh(&line.replace("UP", &up.to_string())) };
+            let detached = detached.replace("NUMBER", &up.to_string());
+            let line = format!("exec 9> {alive}; {detached} read pid < {up}; echo > {is_up}; {rest}");
+            let spec = Spec { ends_all: true, ..sh(&line) };
             let mut supervised = start(&supervisor, spec).await;
             let mut alive = File::open(&alive.path).unwrap();
             is_up.read();
@@ -300,18 +302,18 @@ async fn a_closed_supervisor_has_ended_its_commands_and_freed_its_lock() {
 #[test]
 fn a_worker_killed_with_9_leaves_no_child() {
     for (input, command) in [
-        (None, "trap '' TERM HUP; sleep 1000 & echo $$ $! > UP; wait"),
-        (None, "timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
-        (None, "env -i timeout 1000 sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & wait"),
-        (Some("x".repeat(100_000)), "echo $$ > UP; sleep 1000"),
-        (None, "setsid sh -c 'echo $$ > UP; trap \"\" TERM HUP; sleep 1000' & sleep 1000"),
+        (None, "trap '' TERM HUP; sleep 1000 & echo $$ $! > NUMBER; wait"),
+        (None, "timeout 1000 sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' & wait"),
+        (None, "env -i timeout 1000 sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' & wait"),
+        (Some("x".repeat(100_000)), "echo $$ > NUMBER; sleep 1000"),
+        (None, "setsid sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' & sleep 1000"),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         let lock = lock_shared(&path).unwrap();
         lock.unlock().unwrap();
         let up = Pipe::new();
-        let spec = Spec { input, ends_all: true, ..sh(&command.replace("UP", &up.to_string())) };
+        let spec = Spec { input, ends_all: true, ..sh(&command.replace("NUMBER", &up.to_string())) };
         let mut worker = Command::new(program().path)
             .args(["work", &serde_json::to_string(&spec).unwrap(), path.to_str().unwrap()])
             .spawn()
