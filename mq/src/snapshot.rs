@@ -3,7 +3,6 @@
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use uuid::Uuid;
 
 use crate::append::Append;
@@ -76,18 +75,15 @@ pub struct Snapshots<S> {
 /// Functions for a state's type, so that only types that opt in must be serialisable.
 struct Form<S> {
     every: usize,
-    write: fn(&S) -> serde_json::Result<Box<RawValue>>,
+    write: fn(&mut Vec<u8>, &S) -> serde_json::Result<()>,
     read: fn(&str) -> serde_json::Result<S>,
 }
 
-/// The content of a snapshot's cell.
+/// The first line of a snapshot's cell; the second is the state. In one text, a state of megabytes would be read twice.
 #[derive(Serialize, Deserialize)]
-struct Kept<'a> {
+struct Head {
     log: Uuid,
-    #[serde(flatten)]
     last: Last,
-    #[serde(borrow)]
-    state: &'a RawValue,
 }
 
 impl<S> Snapshots<S> {
@@ -99,7 +95,7 @@ impl<S> Snapshots<S> {
     {
         let form = Form {
             every: usize::try_from(S::EVERY).unwrap_or(usize::MAX).max(1),
-            write: |state| serde_json::value::to_raw_value(state),
+            write: |text, state| serde_json::to_writer(text, state),
             read: |text| serde_json::from_str(text),
         };
         let space = format!("snapshot:{}:{}", S::FOLD, S::VERSION);
@@ -133,20 +129,21 @@ impl<S> Snapshots<S> {
             tracing::warn!(space = self.space, key = self.key, reason, "a snapshot is passed over");
             Ok(None)
         };
-        let kept: Kept<'_> = match serde_json::from_str(&cell.value) {
-            Ok(kept) => kept,
+        let (head, state) = cell.value.split_once('\n').unwrap_or((&cell.value, ""));
+        let head: Head = match serde_json::from_str(head) {
+            Ok(head) => head,
             Err(error) => return passed_over(&error.to_string()),
         };
-        if kept.log != log {
+        if head.log != log {
             return passed_over("it is of another log");
         }
-        if !kept.last.is_in(&self.store, &self.query).await? {
+        if !head.last.is_in(&self.store, &self.query).await? {
             return passed_over("its last event is not in the log");
         }
-        match (self.form.read)(kept.state.get()) {
+        match (self.form.read)(state) {
             Ok(state) => {
                 self.n_bytes = cell.value.len();
-                Ok(Some((state, kept.last)))
+                Ok(Some((state, head.last)))
             }
             Err(error) => passed_over(&error.to_string()),
         }
@@ -164,9 +161,13 @@ impl<S> Snapshots<S> {
         if self.n_events < self.form.every.max(self.n_bytes / BYTES_PER_EVENT) {
             return None;
         }
-        let written =
-            (self.form.write)(state).and_then(|state| serde_json::to_string(&Kept { log, last, state: &state }));
-        let change = written.map_err(|error| error.to_string()).and_then(|value| {
+        let written = serde_json::to_vec(&Head { log, last }).and_then(|mut text| {
+            text.push(b'\n');
+            (self.form.write)(&mut text, state).map(|()| text)
+        });
+        let written = written.map_err(|error| error.to_string());
+        let change = written.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
+        let change = change.and_then(|value| {
             self.n_bytes = value.len();
             let change = CellChange::set(&self.space, &self.key, value);
             change.check().map(|()| change).map_err(|error| error.to_string())

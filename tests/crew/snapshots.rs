@@ -58,7 +58,8 @@ pub async fn drop_snapshots<S: Snapshot>(store: &EventStore) {
 /// The position of a process's snapshot.
 async fn snapshot_at<R: Snapshot>(store: &EventStore) -> Option<i64> {
     let cell = store.cell(&format!("snapshot:{}:{}", R::FOLD, R::VERSION), "{}").await.unwrap()?;
-    serde_json::from_str::<serde_json::Value>(&cell.value).unwrap()["position"].as_i64()
+    let head = cell.value.lines().next().unwrap();
+    serde_json::from_str::<serde_json::Value>(head).unwrap()["last"]["position"].as_i64()
 }
 
 #[tokio::test]

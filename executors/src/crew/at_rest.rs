@@ -93,17 +93,23 @@ impl AtRest {
 
     /// The items of the plans of the facts, and of those at rest: [`super::needs_you`].
     pub fn needs_you(&mut self, facts: &Facts<'_>) -> Vec<Need> {
-        let mut items: Vec<_> = self.kept.plans.values().flat_map(|resting| resting.items.iter().cloned()).collect();
+        let mut items = Vec::new();
         for open in facts.plans {
             let (of_this, kept) = (of_plan(facts, open), open.view.state().config.folder.as_ref());
-            items.extend(of_this.iter().cloned());
             let folder = kept.map(|kept| place(facts.roster, kept).map(|found| (kept.clone(), found)));
             let is_kept = is_at_rest(open) && folder.as_ref().is_none_or(Option::is_some);
-            if let Some(listed) = facts.open.get(open.plan).filter(|listed| is_kept && !listed.is_sealed) {
-                self.n_new += 1;
-                let (changed_at, folder) = (listed.changed_at, folder.flatten());
-                self.kept.plans.insert(open.plan.to_owned(), Resting { changed_at, folder, items: of_this });
+            match facts.open.get(open.plan).filter(|listed| is_kept && !listed.is_sealed) {
+                Some(listed) => {
+                    self.n_new += 1;
+                    let (changed_at, folder) = (listed.changed_at, folder.flatten());
+                    self.kept.plans.insert(open.plan.to_owned(), Resting { changed_at, folder, items: of_this });
+                }
+                None => items.extend(of_this),
             }
+        }
+        let is_stored_again = self.n_new >= NEW_MIN;
+        for Resting { items: of_this, .. } in self.kept.plans.values_mut() {
+            items.append(&mut if is_stored_again { of_this.clone() } else { std::mem::take(of_this) });
         }
         with_crew(facts, items)
     }
