@@ -209,5 +209,7 @@ async fn afternoon(day: Rc<Day>) -> Result {
         "Keep the binary form of dates as it is",
         "Other programs store it. The text form is free to change.",
     )
-    .await
+    .await?;
+    day.time.until_minute(491).await;
+    send(&day, "codex-1", "The change of ci.yml", "I look at it in a minute.").await
 }

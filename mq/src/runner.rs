@@ -208,6 +208,11 @@ where
         &self.state.handler
     }
 
+    /// The state, to add facts that are in cells. A state that is read again lacks them.
+    pub const fn handler_mut(&mut self) -> &mut H {
+        &mut self.state.handler
+    }
+
     /// The sequence of the last event in the state, in its aggregate; 0 if there is none.
     #[must_use]
     pub fn sequence(&self) -> i64 {

@@ -6,8 +6,8 @@ use super::track::{Track, ViewedPlan};
 use crate::context::{self, Session};
 use crate::ui::failure::Failure;
 use crate::views::queries::beyond;
-use crewlog_executors::crew::Crew;
 use crewlog_executors::crew::warm::{Fold, Folded, Handled, Warm, WarmPlans};
+use crewlog_executors::crew::{Crew, Hears};
 use crewlog_executors::history::History;
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::projecting::Projected;
@@ -228,7 +228,7 @@ impl AsOf {
 
     pub(super) async fn handled<H>(&self, warm: &Warm<Handled<H>>) -> Result<Arc<Handled<H>>, Error>
     where
-        H: Handler + Snapshot + Clone + Send + Sync + 'static,
+        H: Handler + Snapshot + Hears + Clone + Send + Sync + 'static,
         H::Command: Clone,
         H::Event: Event,
     {
@@ -242,7 +242,8 @@ impl AsOf {
             let usable = newest.filter(|(_, last)| last.position <= self.at);
             Ok(usable.map(|(state, last)| (Handled(state), last.position)))
         };
-        warm.at(self.at, self.is_past, base, |range| self.store().records(&query, range)).await
+        let state = warm.at(self.at, self.is_past, base, |range| self.store().records(&query, range)).await?;
+        if self.is_past { Ok(state) } else { self.crew.told(state).await }
     }
 
     /// The open plans of the project, as the list of plans has them.

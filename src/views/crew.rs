@@ -24,18 +24,17 @@ impl AsOf {
     /// Refuses the name of an agent that has never joined.
     pub async fn check_agent(&self, name: &str) -> Result<(), Failure> {
         let agents = &self.handled(&self.kept.agents).await?.0;
-        let unknown = || Failure::new(Code::Nothing, format!("there is no agent {name:?}"));
-        let known = || agents.iter().map(|(name, _)| name);
-        agents
-            .get(name)
-            .map(drop)
-            .ok_or_else(|| unknown().did_you_mean(name, known()).hint("`crewlog agents` lists them"))
+        let unknown = Failure::new(Code::Nothing, format!("there is no agent {name:?}"));
+        let unknown = unknown.did_you_mean(name, agents.iter().map(|(name, _)| name));
+        agents.get(name).map(drop).ok_or_else(|| unknown.hint("`crewlog agents` lists them"))
     }
 
     /// Some of the leases and of the requests that wait for one.
     pub async fn leases(&self, is_meant: impl Fn(&LeaseView) -> bool) -> Result<Vec<LeaseView>, Error> {
         let leases = &self.handled(&self.kept.leases).await?.0;
-        let live = leases.iter().filter(|(_, lease)| self.now <= lease.until).map(|(number, lease)| {
+        // At a past position a lease is live until the event that ends it.
+        let is_live = |lease: &Lease| self.is_past || self.now <= lease.until;
+        let live = leases.iter().filter(|(_, lease)| is_live(lease)).map(|(number, lease)| {
             let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
             let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
             LeaseView { lease: Some(number), token: Some(*token), ..view }

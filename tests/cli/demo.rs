@@ -108,23 +108,31 @@ fn views_from_snapshots_are_those_from_the_events() {
     views.extend(["ls", "stats", "leases", "agents"].map(|view| vec![view.to_owned()]));
     for view in views {
         let words: Vec<_> = view.iter().map(String::as_str).chain(["-o", "json"]).collect();
-        assert!(n_snapshots() > 3, "{words:?}");
-        let with = scene.run(&words).expect(0).json();
+        assert!(n_snapshots() > 2, "{words:?}");
+        // An agent of an imported log counts as seen now.
+        let shown = || {
+            let mut shown = scene.run(&words).expect(0).json();
+            let lists = shown.as_object_mut().expect("an object").values_mut().filter_map(Value::as_array_mut);
+            for row in lists.flatten().filter_map(Value::as_object_mut) {
+                ["until", "seen"].map(|key| row.remove(key));
+            }
+            shown
+        };
+        let with = shown();
         log.execute("DELETE FROM cells WHERE space LIKE '%snapshot:%'", []).expect("they can be deleted");
-        assert_eq!(scene.run(&words).expect(0).json(), with, "{words:?}");
+        assert_eq!(shown(), with, "{words:?}");
         // As a migration to a version with other snapshots does.
         scene.run(&["db", "migrate"]).expect(0);
     }
 }
 
 /// The types of events that the day must have.
-const SHOWN: [&str; 38] = [
+const SHOWN: [&str; 36] = [
     "AgentJoined",
     "AgentLeft",
     "AgentLost",
     "AgentRecovered",
     "AgentReported",
-    "AgentSeen",
     "AgentStuck",
     "CheckpointNamed",
     "ClarificationReceived",
@@ -137,7 +145,6 @@ const SHOWN: [&str; 38] = [
     "LeasesGranted",
     "LeasesQueued",
     "LeasesReleased",
-    "LeasesRenewed",
     "MessageAcked",
     "MessageSent",
     "MessagesRead",
@@ -164,7 +171,7 @@ async fn the_day_shows_what_a_crew_does() {
     assert!(DAY.len() <= BYTES_MAX, "{} bytes", DAY.len());
     let scene = scene();
     let (_, events) = recorded(&scene).await;
-    assert!((1_500..=4_000).contains(&events.len()), "{} events", events.len());
+    assert!((800..=2_000).contains(&events.len()), "{} events", events.len());
     let mut n_of = BTreeMap::<&str, usize>::new();
     events.iter().for_each(|recorded| *n_of.entry(&recorded.event_type).or_default() += 1);
     let missing: Vec<_> = SHOWN.iter().filter(|event_type| !n_of.contains_key(*event_type)).collect();
@@ -275,10 +282,10 @@ async fn the_day_of_the_demo_has_just_ended_on_every_face() {
     assert!(store.now().since(last) <= DEADLINE, "{last:?} is now");
     run(&["replay", "--verify"]);
     run(&["db", "check"]);
-    // Times within events are moved too: the permission was asked 17 minutes before the end of the day.
+    // Times within events are moved too: the permission was asked 16 minutes before the end of the day.
     let inbox = run(&["inbox", "-o", "json"]).json();
     let age = inbox["items"][0]["age_ms"].as_u64().expect("an age") / 60_000;
-    assert!((17..=19).contains(&age), "{inbox:#}");
+    assert!((15..=17).contains(&age), "{inbox:#}");
     let agents = run(&["agents", "-o", "json"]).json();
     assert!(agents["agents"].as_array().expect("a list").iter().all(|agent| agent["liveness"] != "lost"), "{agents:#}");
     store.close().await;

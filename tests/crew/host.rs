@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::{Claimed, Crew, Join, Refusal};
-use crewlog_mq::Cause;
+use crewlog_mq::{Append, Cause, CellChange};
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Wish};
@@ -140,18 +140,15 @@ async fn the_loser_of_a_race_for_a_task_leases_nothing() {
 }
 
 #[tokio::test]
-async fn a_call_keeps_what_an_agent_holds_and_is_recorded_once_a_minute() {
+async fn a_call_keeps_what_an_agent_holds_and_adds_nothing_to_the_log() {
     let team = Team::new();
     let crew = team.process().await;
     let ann = joined(&crew, "ann").await;
     crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
     leased(&crew, &ann, &["a"]).await;
     claimed(&crew, &ann).await.unwrap();
-    for n_minutes in 0..70 {
-        for types in ["AgentSeen", "LeasesRenewed"] {
-            let n = n_of(&crew, types).await;
-            assert!(n <= n_minutes + usize::from(types == "LeasesRenewed"), "{n} {types} in {n_minutes} minutes");
-        }
+    let head = crew.store().head().await.unwrap();
+    for _ in 0..70 {
         team.pass(60);
         for _ in 0..5 {
             // A process that has read nothing yet, like that of a hook.
@@ -164,7 +161,32 @@ async fn a_call_keeps_what_an_agent_holds_and_is_recorded_once_a_minute() {
     assert!(leases.of_agent("ann").all(|(_, lease)| lease.until == now.plus(TTL)));
     drop(leases);
     crew.fire_timers().await.unwrap();
+    assert_eq!(crew.store().head().await.unwrap(), head);
     assert_eq!(crew.tasks_of("ann").await.unwrap(), ["backlog/1"], "its claim outlasts an hour of calls");
+}
+
+#[tokio::test]
+async fn an_agent_of_a_log_without_signs_of_life_counts_as_seen_when_its_timers_begin() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let mut unproven = join(&crew, "ann");
+    unproven.profile.process = None;
+    let ann = crew.join(unproven).await.unwrap().caller;
+    leased(&crew, &ann, &["a"]).await;
+    // As a restored log has them: none.
+    let space = format!("seen:{}", crew.project());
+    crew.store().append(Append::default().cell(CellChange::delete(&space, "ann"))).await.unwrap();
+    team.pass(100_000);
+    for (secs, liveness, n_leases) in
+        [(0, Liveness::Alive, 1), (1_799, Liveness::Alive, 1), (1, Liveness::Stuck, 1), (1_801, Liveness::Lost, 0)]
+    {
+        team.pass(secs);
+        let restored = team.process().await;
+        restored.fire_timers().await.unwrap();
+        let agents = restored.agents().await.unwrap().clone();
+        assert_eq!(agents.get("ann").unwrap().liveness, liveness, "after {secs} s more");
+        assert_eq!(restored.leases().await.unwrap().iter().count(), n_leases, "after {secs} s more");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crewlog_executors::crew::{Caller, Crew};
-use crewlog_mq::{Recorded, Timestamp};
+use crewlog_mq::Recorded;
 use crewlog_planner::crew::agents::LeaveOutcome;
 use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
 
@@ -103,8 +103,6 @@ struct Held {
     worktree: String,
     files: [bool; FILES],
     is_exclusive: bool,
-    ttl: Duration,
-    until: Timestamp,
 }
 
 impl Held {
@@ -121,9 +119,8 @@ pub fn judge(log: &[Recorded], seed: u64) -> usize {
     let (mut live, mut n_grants): (BTreeMap<u64, Held>, _) = (BTreeMap::new(), 0);
     for recorded in log.iter().filter(|recorded| recorded.stream_id == STREAM) {
         match recorded.decode::<LeaseEvent>().unwrap() {
-            LeaseEvent::LeasesGranted { first, request, until, .. } => {
+            LeaseEvent::LeasesGranted { first, request, .. } => {
                 n_grants += 1;
-                let now = Timestamp(until.0 - i64::try_from(request.ttl.as_micros()).unwrap());
                 for (number, target) in (first..).zip(&request.targets) {
                     let covered = TARGETS.iter().find(|(path, _)| *path == target.path).unwrap().1;
                     let held = Held {
@@ -131,23 +128,11 @@ pub fn judge(log: &[Recorded], seed: u64) -> usize {
                         worktree: request.holder.worktree.clone(),
                         files: std::array::from_fn(|file| covered.contains(&file)),
                         is_exclusive: request.is_exclusive,
-                        ttl: request.ttl,
-                        until,
                     };
-                    let other = live.values().find(|other| other.until >= now && other.excludes(&held));
+                    // Nobody knows when its holder was last seen, so its end must be in the log.
+                    let other = live.values().find(|other| other.excludes(&held));
                     assert!(other.is_none(), "seed {seed}: {} at {}", held.agent, recorded.position);
                     live.insert(number, held);
-                }
-            }
-            LeaseEvent::LeasesRenewed { agent, at } => {
-                for held in live.values_mut().filter(|held| held.agent == agent && at <= held.until) {
-                    held.until = held.until.max(at.plus(held.ttl));
-                }
-            }
-            LeaseEvent::LeasesExtended { leases, until } => {
-                for number in leases {
-                    let held = live.get_mut(&number).unwrap();
-                    held.until = held.until.max(until);
                 }
             }
             LeaseEvent::LeasesReleased { leases, .. }
@@ -155,6 +140,7 @@ pub fn judge(log: &[Recorded], seed: u64) -> usize {
             | LeaseEvent::LeasesAbandoned { leases, .. }
             | LeaseEvent::LeasesForced { leases, .. } => live.retain(|number, _| !leases.contains(number)),
             LeaseEvent::LeasesQueued { .. }
+            | LeaseEvent::LeasesExtended { .. }
             | LeaseEvent::WaitingEnded { .. }
             | LeaseEvent::EditRefused { .. }
             | LeaseEvent::UnleasedEdit { .. } => {}

@@ -2,12 +2,13 @@
 
 use crewlog_mq::{Executed, Handler};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{Agent, AgentCommand, AgentEvent, Agents, LeaveOutcome, Report};
+use crewlog_planner::crew::agents::{Agent, AgentCommand, AgentEvent, Agents, LeaveOutcome, Liveness, Report};
 use crewlog_planner::crew::asks::AskCommand;
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
 use super::Refusal;
 use super::leases::released_by;
+use super::signs::Signs;
 use super::state::{Caller, Crew, Join, Joined};
 use crate::caller::account;
 
@@ -49,7 +50,11 @@ impl Crew {
         };
         let joined: Result<_, CrewError> = self.agents.execute(command, joined).await?;
         let joined = joined?;
-        self.present(&joined.caller).await?;
+        if joined.is_resumed {
+            self.present(&joined.caller).await?;
+        } else {
+            Signs::put(&self.store, &self.project, [joined.caller.agent.as_str()]).await?;
+        }
         Ok(joined)
     }
 
@@ -70,16 +75,19 @@ impl Crew {
     /// [`CrewError::Superseded`] or [`CrewError::Left`].
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
-        let is_news = !self.agents().await?.check(&agent, caller.epoch)?.was_seen(now);
-        if is_news {
-            let command = AgentCommand::See { agent: agent.clone(), now };
+        let (was_seen, is_alive) = {
+            let agents = self.agents().await?;
+            let found = agents.check(&agent, caller.epoch)?;
+            (found.was_seen(now), found.liveness == Liveness::Alive)
+        };
+        if !was_seen || self.leases().await?.renewal_is_due(&agent, now) {
+            Signs::put(&self.store, &self.project, [agent.as_str()]).await?;
+        }
+        if !is_alive {
             let (seen, epoch) = (agent.clone(), caller.epoch);
             // It may have been superseded meanwhile.
-            self.agents.execute(command, move |agents, _| agents.check(&seen, epoch).map(drop)).await??;
-        }
-        let is_due = self.leases().await?.renewal_is_due(&agent, now);
-        if is_due {
-            self.leases.execute(LeaseCommand::Renew { agent, now }, |_, _| ()).await?;
+            let is_it = move |agents: &Agents, _| agents.check(&seen, epoch).map(drop);
+            self.agents.execute(AgentCommand::See { agent, now }, is_it).await??;
         }
         Ok(())
     }
@@ -127,7 +135,8 @@ impl Crew {
         }
         // Last: until this is recorded, an interrupted call can be repeated.
         for agent in below {
-            self.agents.execute(leaving(agent), |_, _| ()).await?;
+            self.agents.execute(leaving(agent.clone()), |_, _| ()).await?;
+            Signs::end(&self.store, &self.project, &agent).await?;
         }
         Ok((released, tasks))
     }

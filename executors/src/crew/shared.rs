@@ -8,6 +8,7 @@ use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handle
 use tokio::sync::{MutexGuard, oneshot};
 
 use super::Refusal;
+use super::signs::{Hears, Signs};
 use crate::caller::request;
 
 /// The most commands in one append.
@@ -17,6 +18,8 @@ const TOGETHER_MAX: usize = 64;
 pub(super) struct Shared<H: Handler>(Arc<Inner<H>>);
 
 struct Inner<H: Handler> {
+    store: EventStore,
+    project: String,
     warm: tokio::sync::Mutex<WarmRunner<H>>,
     waiting: Mutex<Vec<Waiting<H>>>,
     n_calls: AtomicU64,
@@ -43,14 +46,15 @@ pub struct Read<'a, H: Handler>(MutexGuard<'a, WarmRunner<H>>);
 
 impl<H> Shared<H>
 where
-    H: Handler + Snapshot + Send + Sync + 'static,
+    H: Handler + Snapshot + Hears + Send + Sync + 'static,
     H::Command: Clone + Send,
     H::Event: Event + Send,
     H::Error: Into<Refusal> + Send,
 {
     pub fn new(store: &EventStore, project: &str) -> Self {
         let warm = tokio::sync::Mutex::new(WarmRunner { runner: runner(store, project), read_for: 0 });
-        Self(Arc::new(Inner { warm, waiting: Mutex::default(), n_calls: AtomicU64::new(0) }))
+        let (store, project) = (store.clone(), project.to_owned());
+        Self(Arc::new(Inner { store, project, warm, waiting: Mutex::default(), n_calls: AtomicU64::new(0) }))
     }
 
     /// The handler with all events that were in the log at the time of the call.
@@ -61,6 +65,7 @@ where
             let read_for = self.0.n_calls.load(Ordering::SeqCst);
             warm.read_for = 0;
             warm.runner.catch_up().await?;
+            self.0.hear(&mut warm.runner).await?;
             warm.read_for = read_for;
         }
         Ok(Read(warm))
@@ -88,11 +93,19 @@ where
 
 impl<H> Inner<H>
 where
-    H: Handler,
+    H: Handler + Hears,
     H::Command: Clone,
     H::Event: Event,
     H::Error: Into<Refusal>,
 {
+    async fn hear(&self, runner: &mut Runner<H>) -> Result<(), Error> {
+        if H::HEARS {
+            let signs = Signs::read(&self.store, &self.project).await?;
+            runner.handler_mut().hear(&signs);
+        }
+        Ok(())
+    }
+
     async fn execute_waiting(&self) {
         let mut warm = self.warm.lock().await;
         let waiting: Vec<_> = {
@@ -106,7 +119,15 @@ where
         let commands = waiting.iter().map(|waiting| (waiting.command.clone(), waiting.cause.clone())).collect();
         let read_for = self.n_calls.load(Ordering::SeqCst);
         warm.read_for = 0;
-        match warm.runner.execute_all(commands).await {
+        let heard = async {
+            warm.runner.catch_up().await?;
+            self.hear(&mut warm.runner).await
+        };
+        let executed = match heard.await {
+            Ok(()) => warm.runner.execute_all(commands).await,
+            Err(error) => Err(error.into()),
+        };
+        match executed {
             Ok(executed) => {
                 warm.read_for = read_for;
                 for (Waiting { tell, .. }, executed) in waiting.into_iter().zip(executed) {

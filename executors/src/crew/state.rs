@@ -15,6 +15,8 @@ use tokio::sync::Mutex;
 
 use super::board::Board;
 use super::shared::{Read, Shared, runner};
+use super::signs::{Hears, Signs};
+use super::warm::Handled;
 use crate::liveness::LivenessLock;
 use crate::roster::Roster;
 
@@ -168,19 +170,21 @@ impl Crew {
     /// The agents, leases, messages or questions now, and the position up to which they were read.
     pub async fn newest<H>(&self) -> Result<(H, Position), Error>
     where
-        H: Handler + Snapshot + Clone,
+        H: Handler + Snapshot + Hears + Clone,
         H::Command: Clone,
         H::Event: Event,
     {
         let mut now = runner::<H>(&self.store, &self.project);
         now.catch_up().await?;
-        Ok((now.handler().clone(), now.position()))
+        let (mut newest, position) = (now.handler().clone(), now.position());
+        self.tell(&mut newest).await?;
+        Ok((newest, position))
     }
 
     /// The agents, leases, messages or questions as of a position, or now.
     pub async fn at<H>(&self, position: Option<Position>) -> Result<H, Error>
     where
-        H: Handler + Snapshot + Clone,
+        H: Handler + Snapshot + Hears + Clone,
         H::Command: Clone,
         H::Event: Event,
     {
@@ -192,6 +196,30 @@ impl Crew {
             handler.placed(recorded.position);
         }
         Ok(handler)
+    }
+
+    /// Adds the signs of life of the agents to the newest state.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    async fn tell<H: Hears>(&self, newest: &mut H) -> Result<(), Error> {
+        if H::HEARS {
+            newest.hear(&Signs::read(&self.store, &self.project).await?);
+        }
+        Ok(())
+    }
+
+    /// The newest state, as kept in memory, with the signs of life of the agents.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn told<H: Hears + Clone>(&self, newest: Arc<Handled<H>>) -> Result<Arc<Handled<H>>, Error> {
+        if !H::HEARS {
+            return Ok(newest);
+        }
+        let mut told = newest.0.clone();
+        self.tell(&mut told).await?;
+        Ok(Arc::new(Handled(told)))
     }
 
     /// Records the run of a program's hook at most once a minute, in a cell since nothing depends on it.

@@ -236,7 +236,7 @@ impl Crew {
             let command = match request.clone() {
                 Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
                 // The claim still goes through the leases, so that it is always appended in the same way.
-                None => LeaseCommand::Renew { agent: caller.agent.clone(), now },
+                None => LeaseCommand::Expire { now },
             };
             let mut leases = self.leases().await?;
             match leases.runner().execute_with(command, &caller::request(), write.as_slice()).await {

@@ -14,6 +14,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Refusal;
 use super::holders::{is_dead, is_gone, is_proven};
+use super::signs::Signs;
 use super::state::Crew;
 use super::tasks::execute;
 use crate::claiming::claim_of;
@@ -63,8 +64,10 @@ impl Crew {
         let agents = self.agents().await?;
         let is_proven = |name: &&str| is_proven(self.life.locks(), &agents, name);
         let proven: BTreeSet<_> = agents.silent(now).filter(is_proven).map(str::to_owned).collect();
+        let present: Vec<_> = agents.present().map(str::to_owned).collect();
         let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
         drop(agents);
+        Signs::begin(&self.store, &self.project, &present).await?;
         if due.is_some_and(|due| due <= now) {
             self.agents.execute(AgentCommand::FireTimer { now, proven }, |_, _| ()).await?;
         }

@@ -141,8 +141,6 @@ pub enum AgentEvent {
     AgentProfileChanged { agent: String, profile: Profile, at: Timestamp },
     /// It reported on its work.
     AgentReported { agent: String, report: Report, at: Timestamp },
-    /// It made a call.
-    AgentSeen { agent: String, at: Timestamp },
     /// A timer fired.
     TimerFired { due: Timestamp },
     /// It made no call for [`STUCK_AFTER`].
@@ -241,7 +239,7 @@ pub struct Agent {
     pub report: Report,
     /// Its liveness.
     pub liveness: Liveness,
-    /// The time of its last recorded call.
+    /// The time of its last call, to about a minute.
     pub seen: Timestamp,
     /// When its program was last proven to run, while it was silent.
     pub proven: Timestamp,
@@ -271,7 +269,7 @@ impl Agent {
         }
     }
 
-    /// True if a call was recorded so recently that another one need not be.
+    /// True if it was seen so recently that another call says nothing.
     #[must_use]
     pub fn was_seen(&self, now: Timestamp) -> bool {
         self.liveness == Liveness::Alive && now.since(self.seen) < SEEN_EVERY
@@ -300,6 +298,13 @@ impl Agents {
     /// All agents by name, including those that have left.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Agent)> {
         self.agents.iter().map(|(name, agent)| (name.as_str(), agent))
+    }
+
+    /// Takes in when an agent was last seen, which no event says.
+    pub fn hear(&mut self, agent: &str, at: Timestamp) {
+        if let Some(agent) = self.agents.get_mut(agent) {
+            agent.seen = agent.seen.max(at);
+        }
     }
 
     /// The name that a session holds: as itself, or below a parent.
@@ -333,8 +338,14 @@ impl Agents {
     pub fn check(&self, agent: &str, epoch: u64) -> Result<&Agent, CrewError> {
         match self.agents.get(agent) {
             Some(found) if found.epoch != epoch => Err(CrewError::Superseded(agent.to_owned())),
-            Some(_) | None => self.present(agent),
+            Some(_) | None => self.known(agent),
         }
+    }
+
+    /// Those that are alive or stuck.
+    pub fn present(&self) -> impl Iterator<Item = &str> {
+        let present = self.iter().filter(|(_, agent)| matches!(agent.liveness, Liveness::Alive | Liveness::Stuck));
+        present.map(|(name, _)| name)
     }
 
     /// Those whose silence is due, if they are proven to live.
@@ -348,7 +359,7 @@ impl Agents {
         self.agents.iter().filter_map(|(name, agent)| agent.due(proven.contains(name))).min()
     }
 
-    fn present(&self, agent: &str) -> Result<&Agent, CrewError> {
+    fn known(&self, agent: &str) -> Result<&Agent, CrewError> {
         let found = self.agents.get(agent).ok_or_else(|| CrewError::Unknown(agent.to_owned()))?;
         if found.liveness == Liveness::Left { Err(CrewError::Left(agent.to_owned())) } else { Ok(found) }
     }
@@ -398,7 +409,7 @@ impl Agents {
         let wanted = wish.full_name().map(|name| checked(name, wish.parent.as_deref())).transpose();
         let parent = wish.parent.as_deref();
         if let Some(parent) = parent {
-            self.present(parent)?;
+            self.known(parent)?;
         }
         if let Some(own) = self.joined_as(session, parent).filter(|_| parent.is_none() || wish.name.is_none()) {
             return wanted.map(|_| own.to_owned());
@@ -420,11 +431,10 @@ impl Agents {
     }
 
     fn see(&self, agent: &str, now: Timestamp) -> Result<Vec<AgentEvent>, CrewError> {
-        let found = self.present(agent)?;
+        let found = self.known(agent)?;
         let agent = agent.to_owned();
         Ok(match found.liveness {
             Liveness::Stuck | Liveness::Lost => vec![AgentEvent::AgentRecovered { agent, at: now }],
-            Liveness::Alive if !found.was_seen(now) => vec![AgentEvent::AgentSeen { agent, at: now }],
             Liveness::Alive | Liveness::Left => Vec::new(),
         })
     }
@@ -517,7 +527,7 @@ impl Handler for Agents {
             }
             AgentCommand::Leave { agent, outcome, note, next_step, now } => {
                 check_texts("a note", [&note, &next_step].into_iter())?;
-                self.present(&agent)?;
+                self.known(&agent)?;
                 Ok(vec![AgentEvent::AgentLeft { agent, outcome, note, next_step, at: now }])
             }
             AgentCommand::FireTimer { now, proven } => Ok(self.fire(now, &proven)),
@@ -552,10 +562,7 @@ impl Handler for Agents {
                 agent.profile.process = agent.profile.process.take().filter(|_| !is_dead);
             }
             AgentEvent::AgentLeft { .. } => agent.liveness = Liveness::Left,
-            AgentEvent::AgentSeen { .. } | AgentEvent::AgentRecovered { .. } => {
-                agent.liveness = Liveness::Alive;
-                agent.seen = at;
-            }
+            AgentEvent::AgentRecovered { .. } => (agent.liveness, agent.seen) = (Liveness::Alive, at),
             AgentEvent::AgentReported { report, .. } => {
                 agent.report = report.clone();
                 agent.seen = at;
@@ -577,7 +584,6 @@ impl AgentEvent {
             Self::AgentJoined { agent, at, .. }
             | Self::AgentProfileChanged { agent, at, .. }
             | Self::AgentReported { agent, at, .. }
-            | Self::AgentSeen { agent, at }
             | Self::AgentStuck { agent, at }
             | Self::AgentProven { agent, at }
             | Self::AgentLost { agent, at, .. }

@@ -7,9 +7,11 @@
 //! A subagent may work under the leases of its parents; siblings block each other.
 //!
 //! A lease ends when its holder releases it, when it expires, when its holder is proven dead, or when a person ends it. Time
-//! is log time; a lease is live up to and including its last moment.
+//! is log time; a lease is live up to and including its last moment. A call of its holder renews it, which no event says: so the
+//! end of one that expired is in the log before another one is granted in its place.
 
 mod event;
+mod renewal;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -40,7 +42,7 @@ pub const LEASES_MAX: usize = 100_000;
 pub const WAITING_MAX: usize = 1_000;
 /// The most leases that a refusal names.
 pub const BLOCKED_MAX: usize = 20;
-/// The longest time between two recorded renewals; half of the shortest TTL if that is less.
+/// The longest time between two renewals; half of the shortest TTL if that is less.
 pub const RENEWAL: Duration = Duration::from_secs(60);
 
 /// A lease.
@@ -91,7 +93,7 @@ pub struct Leases {
     by_agent: BTreeMap<String, BTreeSet<u64>>,
     #[serde(skip)]
     by_end: BTreeSet<(Timestamp, u64)>,
-    /// The last recorded renewal of each holder.
+    /// The last renewal of each holder.
     renewed: BTreeMap<String, Timestamp>,
     /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
     refused: BTreeSet<(u64, LeaseHolder, Target)>,
@@ -176,15 +178,6 @@ impl Leases {
         lease.into_iter().chain(waiting).min()
     }
 
-    /// True if a renewal would be recorded now.
-    #[must_use]
-    pub fn renewal_is_due(&self, agent: &str, now: Timestamp) -> bool {
-        let mut shortest = self.of_agent(agent).filter(|(_, lease)| now <= lease.until).map(|(_, lease)| lease.ttl);
-        let Some(first) = shortest.next() else { return false };
-        let every = shortest.fold(first, Duration::min).div_f64(2.0).min(RENEWAL);
-        self.renewed.get(agent).is_none_or(|at| now.since(*at) >= every)
-    }
-
     /// The live leases of others that keep an agent from writing, or from reading unless it `writes`. Those of other worktrees
     /// count only if they or the request are strict.
     #[must_use]
@@ -237,10 +230,6 @@ impl Leases {
         Ok(match command {
             LeaseCommand::Reserve { request, wait_until, .. } => {
                 self.reserve(request, wait_until, now)?.into_iter().collect()
-            }
-            LeaseCommand::Renew { agent, .. } => {
-                let is_due = self.renewal_is_due(&agent, now);
-                is_due.then_some(LeaseEvent::LeasesRenewed { agent, at: now }).into_iter().collect()
             }
             LeaseCommand::Extend { agent, which, by, .. } => {
                 let (leases, until) = (self.own(&agent, &which, now)?, now.plus(by.clamp(TTL_RANGE.0, TTL_RANGE.1)));
@@ -543,12 +532,22 @@ impl Handler for Leases {
 
     fn decide(&self, command: LeaseCommand) -> Result<Vec<LeaseEvent>, CrewError> {
         let now = command.now().max(self.latest);
-        let mut events = self.decide_as_of(command, now)?;
-        let freed = self.freed(&events);
+        let own = self.decide_as_of(command, now)?;
+        // A lease that makes room for another can never be renewed: its end comes first.
+        let is_granted = own.iter().any(|event| matches!(event, LeaseEvent::LeasesGranted { .. }));
+        let mut events = if is_granted { self.due(now) } else { Vec::new() };
+        events.extend(own);
+        let mut freed = self.freed(&events);
         if !freed.is_empty() && !self.waiting.is_empty() {
             let mut after = self.clone();
             events.iter().for_each(|event| after.apply(event));
-            events.extend(after.grant_waiting(&freed, now));
+            let due = after.due(now);
+            freed.extend(after.freed(&due));
+            due.iter().for_each(|event| after.apply(event));
+            let granted = after.grant_waiting(&freed, now);
+            if !granted.is_empty() {
+                events.extend(due.into_iter().chain(granted));
+            }
         }
         Ok(events)
     }
@@ -566,13 +565,6 @@ impl Handler for Leases {
                 self.waiting.push_back((*waiting, Waiting { request: request.clone(), until: *until }));
             }
             LeaseEvent::WaitingEnded { waiting } => self.waiting.retain(|(number, _)| !waiting.contains(number)),
-            LeaseEvent::LeasesRenewed { agent, at } => {
-                let own: Vec<_> = self.of_agent(agent).map(|(number, lease)| (number, lease.until)).collect();
-                for (number, _) in own.into_iter().filter(|(_, until)| at <= until) {
-                    self.set_end(number, |lease| at.plus(lease.ttl));
-                }
-                self.renewed.insert(agent.clone(), *at);
-            }
             LeaseEvent::LeasesExtended { leases, until } => {
                 leases.iter().for_each(|number| self.set_end(*number, |_| *until));
             }

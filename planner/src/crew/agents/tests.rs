@@ -74,8 +74,13 @@ fn shown(event: &AgentEvent) -> String {
 
 #[track_caller]
 fn check(script: &[(i64, &str, &str)]) -> Agents {
-    let (mut agents, mut history) = (Agents::default(), Vec::new());
+    let (mut agents, mut history, mut heard) = (Agents::default(), Vec::new(), Vec::new());
     for (minute, what, expected) in script {
+        // No event says that an agent was seen.
+        if let Some(agent) = what.strip_prefix("see ") {
+            agents.hear(agent, at(*minute));
+            heard.push((agent, at(*minute)));
+        }
         let before = agents.clone();
         let found = match agents.process(command(*minute, what)) {
             Ok(events) => {
@@ -89,7 +94,9 @@ fn check(script: &[(i64, &str, &str)]) -> Agents {
             }
         };
         assert_eq!(found, *expected, "at {minute}: {what}");
-        assert_eq!(agents, Agents::fold(&history));
+        let mut folded = Agents::fold(&history);
+        heard.iter().for_each(|(agent, at)| folded.hear(agent, *at));
+        assert_eq!(agents, folded);
     }
     agents
 }
@@ -108,7 +115,7 @@ fn one_identity_is_resumed_or_superseded_and_never_doubled() {
         (1, "give ada s4", "ada-2 joined as 4"),
         (1, "give ada s4", ""),
         (1, "give ada s5", "ada-3 joined as 5"),
-        (1, "give ada s3", "ada Seen"),
+        (1, "give ada s3", ""),
         (1, "over ada s6 s3", "ada joined as 6, superseding"),
         (1, "leave claudecode-1", "claudecode-1 Left"),
         (1, "join - s7", "claudecode-1 joined as 7"),
@@ -196,7 +203,7 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
     check(&[
         (0, "join ada s1", "ada joined as 1"),
         (0, "join bob s2", "bob joined as 2"),
-        (20, "see bob", "bob Seen"),
+        (20, "see bob", ""),
         (29, "fire", ""),
         (30, "fire", "due 30, ada Stuck"),
         (31, "fire", ""),
@@ -204,7 +211,7 @@ fn silence_makes_an_agent_stuck_then_lost_and_a_call_recovers_it() {
         (60, "fire", "due 60, ada Lost"),
         (61, "see ada", "ada Recovered"),
         (61, "see ada", ""),
-        (62, "see ada", "ada Seen"),
+        (62, "see ada", ""),
         (70, "bury bob", "bob Lost"),
         (70, "bury bob", ""),
         (200, "fire", "due 92, ada Lost"),
@@ -253,8 +260,7 @@ fn a_changed_report_of_an_agent_is_recorded() {
         (0, "join ada s1", "ada joined as 1"),
         (0, "say ada reading", "ada Reported"),
         (0, "say ada reading", ""),
-        (1, "say ada reading", "ada Seen"),
-        (2, "say ada writing", "ada Seen, ada Reported"),
+        (2, "say ada writing", "ada Reported"),
         (3, "leave ada", "ada Left"),
         (3, "say ada writing", "ada has left: join again"),
         (3, "leave ada", "ada has left: join again"),

@@ -74,8 +74,6 @@ pub enum LeaseEvent {
     LeasesQueued { waiting: u64, request: Request, until: Timestamp },
     /// Requests stopped waiting.
     WaitingEnded { waiting: Vec<u64> },
-    /// The holder made a call: each of its live leases lasts for its TTL from now.
-    LeasesRenewed { agent: String, at: Timestamp },
     /// The holder asked for more time.
     LeasesExtended { leases: Vec<u64>, until: Timestamp },
     /// The holder released them.
@@ -110,8 +108,6 @@ impl MqEvent for LeaseEvent {}
 pub enum LeaseCommand {
     /// Grant a request, or queue it until `wait_until`.
     Reserve { request: Request, wait_until: Option<Timestamp>, now: Timestamp },
-    /// The holder made a call.
-    Renew { agent: String, now: Timestamp },
     /// The holder asks for more time, counted from now.
     Extend { agent: String, which: Which, by: Duration, now: Timestamp },
     /// The holder releases them. If it releases all, its waiting requests end too.
@@ -147,10 +143,7 @@ impl LeaseEvent {
                 let ttl = i64::try_from(request.ttl.as_micros()).unwrap_or(i64::MAX);
                 Some(Timestamp(until.0.saturating_sub(ttl)))
             }
-            Self::LeasesRenewed { at, .. }
-            | Self::LeasesExpired { at, .. }
-            | Self::EditRefused { at, .. }
-            | Self::UnleasedEdit { at, .. } => Some(*at),
+            Self::LeasesExpired { at, .. } | Self::EditRefused { at, .. } | Self::UnleasedEdit { at, .. } => Some(*at),
             Self::LeasesQueued { .. }
             | Self::WaitingEnded { .. }
             | Self::LeasesExtended { .. }
@@ -170,7 +163,6 @@ impl LeaseEvent {
             | Self::LeasesForced { leases, .. } => (leases, &[]),
             Self::LeasesGranted { .. }
             | Self::LeasesQueued { .. }
-            | Self::LeasesRenewed { .. }
             | Self::LeasesExtended { .. }
             | Self::EditRefused { .. }
             | Self::UnleasedEdit { .. } => (&[], &[]),
@@ -182,7 +174,6 @@ impl LeaseCommand {
     pub(super) fn now(&self) -> Timestamp {
         match self {
             Self::Reserve { now, .. }
-            | Self::Renew { now, .. }
             | Self::Extend { now, .. }
             | Self::Release { now, .. }
             | Self::Abandon { now, .. }

@@ -1,0 +1,102 @@
+//! Signs of life of a project's agents, in one cell for each. Most calls of an agent say nothing but that it lives, and nobody
+//! asks later when it did.
+
+use std::collections::BTreeMap;
+
+use crewlog_mq::{Append, CellChange, Error, EventStore, Timestamp};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
+use crewlog_planner::crew::asks::Asks;
+use crewlog_planner::crew::leases::Leases;
+use crewlog_planner::crew::messages::Messages;
+
+/// The cells of one read.
+const PAGE: usize = 1_000;
+
+/// When agents were last seen, in log time.
+#[derive(Debug)]
+pub struct Signs {
+    seen: BTreeMap<String, Timestamp>,
+    now: Timestamp,
+}
+
+/// A state that depends on signs of life.
+pub trait Hears {
+    /// False if it depends on none.
+    const HEARS: bool = false;
+
+    /// Takes them in. An agent without a sign counts as seen just now: its log may come from a backup, which has none.
+    fn hear(&mut self, _signs: &Signs) {}
+}
+
+impl Signs {
+    pub(super) async fn read(store: &EventStore, project: &str) -> Result<Self, Error> {
+        let (space, mut seen, mut from) = (space(project), BTreeMap::new(), String::new());
+        loop {
+            let cells = store.cells(&space, &from, PAGE).await?;
+            let is_last = cells.len() < PAGE;
+            // It is read twice, at the end of one page and the beginning of the next.
+            from = cells.last().map(|cell| cell.key.clone()).unwrap_or_default();
+            seen.extend(cells.into_iter().filter_map(|cell| Some((cell.key, Timestamp(cell.value.parse().ok()?)))));
+            if is_last {
+                return Ok(Self { seen, now: store.now() });
+            }
+        }
+    }
+
+    /// Records that agents are seen.
+    pub(super) async fn put<'a>(
+        store: &EventStore,
+        project: &str,
+        agents: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), Error> {
+        let (space, now) = (space(project), store.now().0.to_string());
+        let set = |append: Append, agent| append.cell(CellChange::set(&space, agent, now.clone()));
+        store.append(agents.into_iter().fold(Append::default(), set)).await.map(drop)
+    }
+
+    /// Begins those of agents that have none.
+    pub(super) async fn begin(store: &EventStore, project: &str, present: &[String]) -> Result<(), Error> {
+        let signs = Self::read(store, project).await?;
+        let without = present.iter().map(String::as_str).filter(|agent| !signs.seen.contains_key(*agent));
+        let without: Vec<_> = without.take(PAGE).collect();
+        if without.is_empty() { Ok(()) } else { Self::put(store, project, without).await }
+    }
+
+    /// Ends that of an agent that left.
+    pub(super) async fn end(store: &EventStore, project: &str, agent: &str) -> Result<(), Error> {
+        store.append(Append::default().cell(CellChange::delete(&space(project), agent))).await.map(drop)
+    }
+}
+
+fn space(project: &str) -> String {
+    format!("seen:{project}")
+}
+
+impl Hears for Agents {
+    const HEARS: bool = true;
+
+    fn hear(&mut self, signs: &Signs) {
+        let of = |(name, agent): (&str, &Agent)| {
+            let unknown = || matches!(agent.liveness, Liveness::Alive | Liveness::Stuck).then_some(signs.now);
+            Some((name.to_owned(), signs.seen.get(name).copied().or_else(unknown)?))
+        };
+        let seen: Vec<_> = self.iter().filter_map(of).collect();
+        seen.iter().for_each(|(agent, at)| Self::hear(self, agent, *at));
+    }
+}
+
+impl Hears for Leases {
+    const HEARS: bool = true;
+
+    fn hear(&mut self, signs: &Signs) {
+        let holders: Vec<_> = self.holders().into_iter().map(str::to_owned).collect();
+        for holder in holders {
+            let seen = signs.seen.get(&holder).copied().unwrap_or(signs.now);
+            Self::hear(self, &holder, seen);
+        }
+    }
+}
+
+impl Hears for Asks {}
+
+impl Hears for Messages {}
