@@ -41,7 +41,8 @@ pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
     if let Some(agent) = args.agent.clone().or_else(agent_id) {
         return messages(session, &as_of, &agent, &args).await;
     }
-    let items = as_of.needs(|words| session.command(words)).await?;
+    let program = session.command("");
+    let items = as_of.needs(|words| program.clone() + words).await?;
     facts::print_list(session, "items", json!({ "at": as_of.at }), &items, ITEM, as_of.now)
 }
 

@@ -114,7 +114,7 @@ fn views_from_snapshots_are_those_from_the_events() {
             let mut shown = scene.run(&words).expect(0).json();
             let lists = shown.as_object_mut().expect("an object").values_mut().filter_map(Value::as_array_mut);
             for row in lists.flatten().filter_map(Value::as_object_mut) {
-                ["until", "seen"].map(|key| row.remove(key));
+                ["until", "seen"].iter().for_each(|key| _ = row.remove(*key));
             }
             shown
         };
