@@ -56,7 +56,11 @@ pub struct Runner<H: Handler> {
     /// A copy of the state, kept after a conflict. After the next conflict the runner starts from it and reads only
     /// newer events; reading all of them again would take so long that the next append would conflict too.
     spare: Option<State<H>>,
+    /// Adds facts that no event has.
+    facts: Option<Box<Telling<H>>>,
 }
+
+type Telling<H> = dyn Fn(&mut H) + Send + Sync;
 
 /// The beginning of another history, folded before the handler's own events.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -180,6 +184,7 @@ where
             state: State::default(),
             shown: None,
             spare: None,
+            facts: None,
         }
     }
 
@@ -208,9 +213,11 @@ where
         &self.state.handler
     }
 
-    /// The state, to add facts that are in cells. A state that is read again lacks them.
-    pub const fn handler_mut(&mut self) -> &mut H {
-        &mut self.state.handler
+    /// Adds facts that no event has, such as those in cells, to the state, now and after each read. They must do no harm when
+    /// they are added again, and be no part of a snapshot.
+    pub fn tell(&mut self, facts: impl Fn(&mut H) + Send + Sync + 'static) {
+        facts(&mut self.state.handler);
+        self.facts = Some(Box::new(facts));
     }
 
     /// The sequence of the last event in the state, in its aggregate; 0 if there is none.
@@ -276,6 +283,9 @@ where
             }
         }
         self.keep_due().await;
+        if let Some(facts) = &self.facts {
+            facts(&mut self.state.handler);
+        }
         self.show();
         Ok(())
     }

@@ -127,7 +127,7 @@ impl AsOf {
 
 impl AgentView {
     pub(super) fn of(name: &str, agent: &Agent) -> Self {
-        let Agent { profile, session, epoch, report, liveness, seen, since, proven: _ } = agent;
+        let Agent { profile, session, epoch, report, liveness, since, .. } = agent;
         Self {
             agent: name.to_owned(),
             liveness: json!(liveness),
@@ -140,7 +140,7 @@ impl AgentView {
             session: session.clone(),
             epoch: *epoch,
             since: rfc3339(*since),
-            seen: rfc3339(*seen),
+            seen: rfc3339(agent.seen()),
             task: report.task.clone(),
             step: report.step.clone(),
             note: report.note.clone(),

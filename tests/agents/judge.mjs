@@ -17,7 +17,6 @@ const overlap = (a, b) => {
 
 for (const event of events) {
   const data = event.data
-  const now = Date.parse(event.created_at)
   switch (`${event.stream_id}/${event.event_type}`) {
     case "leases/LeasesGranted": {
       const { holder, targets, is_exclusive } = data.request
@@ -25,19 +24,13 @@ for (const event of events) {
         for (const [number, lease] of live) {
           const isStranger = !isBelow(holder.agent, lease.holder.agent)
           const isOne = lease.holder.worktree === holder.worktree
-          if (isStranger && isOne && (is_exclusive || lease.is_exclusive) && now <= lease.until && overlap(target, lease.target))
+          if (isStranger && isOne && (is_exclusive || lease.is_exclusive) && overlap(target, lease.target))
             fault(event, `${target.path} for ${holder.agent}, while lease ${number} of ${lease.holder.agent} is live`)
         }
-        live.set(data.first + index, { holder, target, is_exclusive, until: data.until / 1000 })
+        live.set(data.first + index, { holder, target, is_exclusive })
       })
       break
     }
-    case "leases/LeasesRenewed":
-      for (const lease of live.values()) if (lease.holder.agent === data.agent) lease.until = Infinity
-      break
-    case "leases/LeasesExtended":
-      for (const number of data.leases) if (live.has(number)) live.get(number).until = Infinity
-      break
     case "leases/LeasesReleased":
     case "leases/LeasesExpired":
     case "leases/LeasesAbandoned":

@@ -8,7 +8,7 @@ use crewlog_executors::crew::{Claimed, Crew, Join, Refusal};
 use crewlog_mq::{Append, Cause, CellChange};
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Wish};
+use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Report, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
@@ -163,6 +163,43 @@ async fn a_call_keeps_what_an_agent_holds_and_adds_nothing_to_the_log() {
     crew.fire_timers().await.unwrap();
     assert_eq!(crew.store().head().await.unwrap(), head);
     assert_eq!(crew.tasks_of("ann").await.unwrap(), ["backlog/1"], "its claim outlasts an hour of calls");
+}
+
+/// Each conflict makes a process read the state again, and decide anew.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let mut unproven = join(&crew, "ann");
+    unproven.profile.process = None;
+    let ann = crew.join(unproven).await.unwrap().caller;
+    leased(&crew, &ann, &["a"]).await;
+    let mut others = Vec::new();
+    for n in 0..8 {
+        let crew = Arc::new(team.process().await);
+        others.push((joined(&crew, &format!("other-{n}")).await, crew));
+    }
+    for n_hours in 0..4 {
+        for _ in 0..60 {
+            team.pass(61);
+            crew.present(&ann).await.unwrap();
+        }
+        let requests = others.iter().enumerate().map(|(n, (caller, crew))| {
+            let (caller, crew) = (caller.clone(), crew.clone());
+            tokio::spawn(async move {
+                crew.present(&caller).await.unwrap();
+                let path = format!("{n_hours}-{n}");
+                crew.reserve(&caller, request(&caller, &[&path]), None).await.unwrap();
+                crew.report(&caller, Report { note: Some(path), ..Report::default() }).await.unwrap();
+                crew.fire_timers().await.unwrap();
+            })
+        });
+        join_all(requests.collect::<Vec<_>>()).await.into_iter().for_each(Result::unwrap);
+        assert_eq!(team.process().await.leases().await.unwrap().of_agent("ann").count(), 1, "after {n_hours} hours");
+        let agents = crew.agents().await.unwrap().clone();
+        assert_eq!(agents.get("ann").unwrap().liveness, Liveness::Alive, "after {n_hours} hours");
+    }
+    assert_eq!((n_of(&crew, "AgentStuck").await, n_of(&crew, "AgentLost").await), (0, 0));
 }
 
 #[tokio::test]

@@ -135,8 +135,7 @@ impl Crew {
         }
         // Last: until this is recorded, an interrupted call can be repeated.
         for agent in below {
-            self.agents.execute(leaving(agent.clone()), |_, _| ()).await?;
-            Signs::end(&self.store, &self.project, &agent).await?;
+            self.agents.execute(leaving(agent), |_, _| ()).await?;
         }
         Ok((released, tasks))
     }

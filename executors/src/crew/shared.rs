@@ -64,8 +64,8 @@ where
         if warm.read_for < call {
             let read_for = self.0.n_calls.load(Ordering::SeqCst);
             warm.read_for = 0;
-            warm.runner.catch_up().await?;
             self.0.hear(&mut warm.runner).await?;
+            warm.runner.catch_up().await?;
             warm.read_for = read_for;
         }
         Ok(Read(warm))
@@ -101,7 +101,7 @@ where
     async fn hear(&self, runner: &mut Runner<H>) -> Result<(), Error> {
         if H::HEARS {
             let signs = Signs::read(&self.store, &self.project).await?;
-            runner.handler_mut().hear(&signs);
+            runner.tell(move |handler| handler.hear(&signs));
         }
         Ok(())
     }
@@ -119,11 +119,7 @@ where
         let commands = waiting.iter().map(|waiting| (waiting.command.clone(), waiting.cause.clone())).collect();
         let read_for = self.n_calls.load(Ordering::SeqCst);
         warm.read_for = 0;
-        let heard = async {
-            warm.runner.catch_up().await?;
-            self.hear(&mut warm.runner).await
-        };
-        let executed = match heard.await {
+        let executed = match self.hear(&mut warm.runner).await {
             Ok(()) => warm.runner.execute_all(commands).await,
             Err(error) => Err(error.into()),
         };

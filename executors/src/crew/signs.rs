@@ -1,10 +1,10 @@
 //! Signs of life of a project's agents, in one cell for each. Most calls of an agent say nothing but that it lives, and nobody
 //! asks later when it did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Append, CellChange, Error, EventStore, Timestamp};
-use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
+use crewlog_planner::crew::agents::{Agent, Agents, Liveness, SEEN_EVERY};
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
@@ -16,7 +16,8 @@ const PAGE: usize = 1_000;
 #[derive(Debug)]
 pub struct Signs {
     seen: BTreeMap<String, Timestamp>,
-    now: Timestamp,
+    /// When an agent without a sign counts as seen: so long ago that its next call leaves one.
+    unknown: Timestamp,
 }
 
 /// A state that depends on signs of life.
@@ -24,7 +25,7 @@ pub trait Hears {
     /// False if it depends on none.
     const HEARS: bool = false;
 
-    /// Takes them in. An agent without a sign counts as seen just now: its log may come from a backup, which has none.
+    /// Takes them in. An agent without a sign counts as just seen: its log may come from a backup, which has none.
     fn hear(&mut self, _signs: &Signs) {}
 }
 
@@ -38,7 +39,8 @@ impl Signs {
             from = cells.last().map(|cell| cell.key.clone()).unwrap_or_default();
             seen.extend(cells.into_iter().filter_map(|cell| Some((cell.key, Timestamp(cell.value.parse().ok()?)))));
             if is_last {
-                return Ok(Self { seen, now: store.now() });
+                let unknown = Timestamp(store.now().0 - i64::try_from(SEEN_EVERY.as_micros()).unwrap_or_default());
+                return Ok(Self { seen, unknown });
             }
         }
     }
@@ -54,17 +56,17 @@ impl Signs {
         store.append(agents.into_iter().fold(Append::default(), set)).await.map(drop)
     }
 
-    /// Begins those of agents that have none.
-    pub(super) async fn begin(store: &EventStore, project: &str, present: &[String]) -> Result<(), Error> {
-        let signs = Self::read(store, project).await?;
-        let without = present.iter().map(String::as_str).filter(|agent| !signs.seen.contains_key(*agent));
-        let without: Vec<_> = without.take(PAGE).collect();
-        if without.is_empty() { Ok(()) } else { Self::put(store, project, without).await }
-    }
-
-    /// Ends that of an agent that left.
-    pub(super) async fn end(store: &EventStore, project: &str, agent: &str) -> Result<(), Error> {
-        store.append(Append::default().cell(CellChange::delete(&space(project), agent))).await.map(drop)
+    /// Begins those of agents that have none, and ends those of all but these.
+    pub(super) async fn begin(store: &EventStore, project: &str, present: &BTreeSet<String>) -> Result<(), Error> {
+        let (signs, space, now) = (Self::read(store, project).await?, space(project), store.now().0.to_string());
+        let begun = present.iter().filter(|agent| !signs.seen.contains_key(*agent));
+        let begun = begun.map(|agent| CellChange::set(&space, agent, now.clone()));
+        let ended = signs.seen.keys().filter(|agent| !present.contains(*agent));
+        let changes: Vec<_> = begun.chain(ended.map(|agent| CellChange::delete(&space, agent))).take(PAGE).collect();
+        if changes.is_empty() {
+            return Ok(());
+        }
+        store.append(changes.into_iter().fold(Append::default(), Append::cell)).await.map(drop)
     }
 }
 
@@ -77,7 +79,7 @@ impl Hears for Agents {
 
     fn hear(&mut self, signs: &Signs) {
         let of = |(name, agent): (&str, &Agent)| {
-            let unknown = || matches!(agent.liveness, Liveness::Alive | Liveness::Stuck).then_some(signs.now);
+            let unknown = || matches!(agent.liveness, Liveness::Alive | Liveness::Stuck).then_some(signs.unknown);
             Some((name.to_owned(), signs.seen.get(name).copied().or_else(unknown)?))
         };
         let seen: Vec<_> = self.iter().filter_map(of).collect();
@@ -91,7 +93,7 @@ impl Hears for Leases {
     fn hear(&mut self, signs: &Signs) {
         let holders: Vec<_> = self.holders().into_iter().map(str::to_owned).collect();
         for holder in holders {
-            let seen = signs.seen.get(&holder).copied().unwrap_or(signs.now);
+            let seen = signs.seen.get(&holder).copied().unwrap_or(signs.unknown);
             Self::hear(self, &holder, seen);
         }
     }

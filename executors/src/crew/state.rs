@@ -167,18 +167,16 @@ impl Crew {
         self.asks.read().await
     }
 
-    /// The agents, leases, messages or questions now, and the position up to which they were read.
+    /// The agents, leases, messages or questions by the events so far, and the position up to which they were read.
     pub async fn newest<H>(&self) -> Result<(H, Position), Error>
     where
-        H: Handler + Snapshot + Hears + Clone,
+        H: Handler + Snapshot + Clone,
         H::Command: Clone,
         H::Event: Event,
     {
         let mut now = runner::<H>(&self.store, &self.project);
         now.catch_up().await?;
-        let (mut newest, position) = (now.handler().clone(), now.position());
-        self.tell(&mut newest).await?;
-        Ok((newest, position))
+        Ok((now.handler().clone(), now.position()))
     }
 
     /// The agents, leases, messages or questions as of a position, or now.
@@ -188,7 +186,11 @@ impl Crew {
         H::Command: Clone,
         H::Event: Event,
     {
-        let Some(position) = position else { return Ok(self.newest().await?.0) };
+        let Some(position) = position else {
+            let mut newest = self.newest().await?.0;
+            self.tell(&mut newest).await?;
+            return Ok(newest);
+        };
         let mut handler = H::default();
         let mut records = pin!(self.store.records(&Query::aggregate(H::FOLD, &self.project), Range::up_to(position)));
         while let Some(recorded) = records.try_next().await? {

@@ -11,7 +11,7 @@ use super::leaders::Leaders;
 use super::protocol::{RUN, mark_of_all};
 
 /// How long to look at a process that loads a program.
-const LOADING_MS_MAX: u32 = 1000;
+const LOADING_MS_MAX: u32 = 300;
 
 /// Every process, including ended ones that nobody has waited for.
 fn pids() -> impl Iterator<Item = Pid> {
@@ -97,13 +97,15 @@ fn is_in_run(pid: Pid, is_meant: impl Fn(&str) -> bool) -> bool {
 /// The variables of a process, none if they may not be read. While it loads a program, Linux shows none or a part of them:
 /// such a process is looked at again, for a while, since its disk may not answer.
 fn environment(pid: Pid) -> Vec<u8> {
+    let mut last = Vec::new();
     for _ in 0..LOADING_MS_MAX {
         match std::fs::read(format!("/proc/{pid}/environ")) {
-            Ok(read) if n_bytes(pid) != Some(read.len() as u64) => std::thread::sleep(Duration::from_millis(1)),
+            Ok(read) if n_bytes(pid) != Some(read.len() as u64) => last = read,
             read => return read.unwrap_or_default(),
         }
+        std::thread::sleep(Duration::from_millis(1));
     }
-    Vec::new()
+    last
 }
 
 /// The size of the variables of a process, 0 once it has ended; `None` while it loads a program, whose code Linux sets last.

@@ -239,8 +239,10 @@ pub struct Agent {
     pub report: Report,
     /// Its liveness.
     pub liveness: Liveness,
-    /// The time of its last call, to about a minute.
-    pub seen: Timestamp,
+    seen: Timestamp,
+    /// Its last call by a sign of life, which is no event.
+    #[serde(skip)]
+    heard: Timestamp,
     /// When its program was last proven to run, while it was silent.
     pub proven: Timestamp,
     /// When it joined.
@@ -254,15 +256,20 @@ impl Agent {
         matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.last_sign()) >= LOST_AFTER
     }
 
+    /// The time of its last call, to about a minute.
+    pub fn seen(&self) -> Timestamp {
+        self.seen.max(self.heard)
+    }
+
     /// When it last called or was proven to live.
     fn last_sign(&self) -> Timestamp {
-        self.seen.max(self.proven)
+        self.seen().max(self.proven)
     }
 
     /// When its silence is next to be recorded: as stuck, then as lost, or, if it is `proven` to live, as that.
     fn due(&self, proven: bool) -> Option<Timestamp> {
         match self.liveness {
-            Liveness::Alive => Some(self.seen.plus(STUCK_AFTER)),
+            Liveness::Alive => Some(self.seen().plus(STUCK_AFTER)),
             Liveness::Stuck if proven => Some(self.last_sign().plus(STUCK_AFTER)),
             Liveness::Stuck => Some(self.last_sign().plus(LOST_AFTER)),
             Liveness::Lost | Liveness::Left => None,
@@ -272,7 +279,7 @@ impl Agent {
     /// True if it was seen so recently that another call says nothing.
     #[must_use]
     pub fn was_seen(&self, now: Timestamp) -> bool {
-        self.liveness == Liveness::Alive && now.since(self.seen) < SEEN_EVERY
+        self.liveness == Liveness::Alive && now.since(self.seen()) < SEEN_EVERY
     }
 }
 
@@ -303,7 +310,7 @@ impl Agents {
     /// Takes in when an agent was last seen, which no event says.
     pub fn hear(&mut self, agent: &str, at: Timestamp) {
         if let Some(agent) = self.agents.get_mut(agent) {
-            agent.seen = agent.seen.max(at);
+            agent.heard = agent.heard.max(at);
         }
     }
 
@@ -543,6 +550,7 @@ impl Handler for Agents {
                 report: Report::default(),
                 liveness: Liveness::Alive,
                 seen: *at,
+                heard: Timestamp::default(),
                 proven: Timestamp::default(),
                 since: *at,
             };

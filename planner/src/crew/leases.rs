@@ -59,7 +59,10 @@ pub struct Lease {
     /// How long a renewal keeps it live.
     pub ttl: Duration,
     /// When it ends, unless it is renewed.
+    #[serde(skip)]
     pub until: Timestamp,
+    /// The same by the events alone.
+    ends: Timestamp,
     /// The reason for it.
     pub reason: String,
     /// Its task.
@@ -93,7 +96,8 @@ pub struct Leases {
     by_agent: BTreeMap<String, BTreeSet<u64>>,
     #[serde(skip)]
     by_end: BTreeSet<(Timestamp, u64)>,
-    /// The last renewal of each holder.
+    /// The last renewal of each holder, which no event says.
+    #[serde(skip)]
     renewed: BTreeMap<String, Timestamp>,
     /// Recorded refusals of edits, kept while the lease is live so that none is recorded twice.
     refused: BTreeSet<(u64, LeaseHolder, Target)>,
@@ -111,7 +115,6 @@ pub struct Leases {
 struct Stored {
     live: BTreeMap<u64, Lease>,
     waiting: VecDeque<(u64, Waiting)>,
-    renewed: BTreeMap<String, Timestamp>,
     refused: BTreeSet<(u64, LeaseHolder, Target)>,
     n_leases: u64,
     latest: Timestamp,
@@ -120,10 +123,10 @@ struct Stored {
 
 impl From<Stored> for Leases {
     fn from(stored: Stored) -> Self {
-        let Stored { live, waiting, renewed, refused, n_leases, latest, n_waiting } = stored;
-        let mut leases = Self { waiting, renewed, refused, n_leases, latest, n_waiting, ..Self::default() };
+        let Stored { live, waiting, refused, n_leases, latest, n_waiting } = stored;
+        let mut leases = Self { waiting, refused, n_leases, latest, n_waiting, ..Self::default() };
         for (number, lease) in live {
-            leases.insert(number, Lease { pattern: lease.target.pattern(), ..lease });
+            leases.insert(number, Lease { pattern: lease.target.pattern(), until: lease.ends, ..lease });
         }
         leases
     }
@@ -131,7 +134,7 @@ impl From<Stored> for Leases {
 
 impl Snapshot for Leases {
     const FOLD: &'static str = "leases";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 }
 
 impl Leases {
@@ -456,6 +459,7 @@ impl Leases {
                 is_strict: request.is_strict,
                 ttl: request.ttl,
                 until,
+                ends: until,
                 reason: request.reason.clone(),
                 task: request.task.clone(),
                 token: Position(0),
@@ -566,7 +570,10 @@ impl Handler for Leases {
             }
             LeaseEvent::WaitingEnded { waiting } => self.waiting.retain(|(number, _)| !waiting.contains(number)),
             LeaseEvent::LeasesExtended { leases, until } => {
-                leases.iter().for_each(|number| self.set_end(*number, |_| *until));
+                for number in leases {
+                    self.live.get_mut(number).into_iter().for_each(|lease| lease.ends = lease.ends.max(*until));
+                    self.set_end(*number, |_| *until);
+                }
             }
             LeaseEvent::LeasesReleased { leases, .. }
             | LeaseEvent::LeasesExpired { leases, .. }

@@ -74,18 +74,18 @@ fn shown(event: &AgentEvent) -> String {
 
 #[track_caller]
 fn check(script: &[(i64, &str, &str)]) -> Agents {
-    let (mut agents, mut history, mut heard) = (Agents::default(), Vec::new(), Vec::new());
+    let (mut agents, mut replayed) = (Agents::default(), Agents::default());
     for (minute, what, expected) in script {
         // No event says that an agent was seen.
         if let Some(agent) = what.strip_prefix("see ") {
             agents.hear(agent, at(*minute));
-            heard.push((agent, at(*minute)));
+            replayed.hear(agent, at(*minute));
         }
         let before = agents.clone();
         let found = match agents.process(command(*minute, what)) {
             Ok(events) => {
                 let shown: Vec<_> = events.iter().map(shown).collect();
-                history.extend(events);
+                events.iter().for_each(|event| replayed.apply(event));
                 shown.join(", ")
             }
             Err(refused) => {
@@ -94,9 +94,7 @@ fn check(script: &[(i64, &str, &str)]) -> Agents {
             }
         };
         assert_eq!(found, *expected, "at {minute}: {what}");
-        let mut folded = Agents::fold(&history);
-        heard.iter().for_each(|(agent, at)| folded.hear(agent, *at));
-        assert_eq!(agents, folded);
+        assert_eq!(agents, replayed);
     }
     agents
 }
