@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use crewlog_planner::claim::Ending;
+use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::limits::resets_in;
-use crate::output::{Outputs, Written};
+use crate::output::{Outputs, Written, shortened};
 use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::{Shell, shell_word};
@@ -27,6 +27,8 @@ pub const PLACEHOLDER: &str = "{prompt}";
 pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
 /// The characters from the end of each output that an error quotes.
 pub const SAID_CHARS_MAX: usize = 4_000;
+/// The longest last line that asks or reports a failure.
+const ANSWER_BYTES_MAX: usize = 32 << 10;
 /// The exit code of a program that is rate limited: `EX_TEMPFAIL` of `sysexits.h`.
 pub const TEMPORARY_FAILURE: i32 = 75;
 
@@ -197,12 +199,13 @@ impl Program {
 fn answered(finished: Finished, text: &str) -> Ending {
     let text = text.trim();
     let is_answer = |line: &str| [QUESTION, FAILED].iter().any(|word| said(line, word).is_some());
-    if let Some(begin) = finished.written.out.lost_last_line.clone().filter(|line| is_answer(line)) {
-        let how = format!("its last line is too long to store; it begins: {}", begin.trim_start());
-        return finished.failed(&how, end_of(text), FailureClass::Task);
-    }
     let mut lines = text.lines().rev().filter(|line| !bare(line).is_empty());
     let last = lines.next().unwrap_or(&text[..0]);
+    let is_long = last.len() > ANSWER_BYTES_MAX && is_answer(last);
+    if is_long || finished.written.out.lacks_last_line {
+        let how = format!("its last line is too long: a question or a failure has at most {ANSWER_BYTES_MAX} bytes");
+        return finished.failed(&how, end_of(last), FailureClass::Task);
+    }
     let before = &text[..last.as_ptr() as usize - text.as_ptr() as usize];
     if let Some(question) = said(last, QUESTION) {
         if question.is_empty() {
@@ -219,7 +222,9 @@ fn answered(finished: Finished, text: &str) -> Ending {
     if let Some(line) = lines.take(4).find(|line| is_answer(line)) {
         tracing::warn!("the agent went on after its line {line:?}, so its task counts as done");
     }
-    Ending::Completed { result: text.to_owned(), run: Some(finished.details) }
+    let result = shortened(text);
+    let output_is_cut = finished.details.output_is_cut || result.len() < text.len();
+    Ending::Completed { result, run: Some(RunDetails { output_is_cut, ..finished.details }) }
 }
 
 /// The text after a word and its colon, at the beginning of a line.

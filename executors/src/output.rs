@@ -4,22 +4,23 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::pipe::Receiver;
 use tokio::sync::oneshot;
 
 use crate::secrets::Secrets;
 
-/// The bytes kept of a command's output, or of each output of an agent: half from the beginning, half from the end.
+/// The bytes kept of a command's output, of an agent's result and of its errors: half from the beginning, half from the end.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
-/// The bytes kept of the beginning of a line, in addition to the text.
-const LINE_BYTES_MAX: usize = 64;
+/// The bytes kept in addition of what an agent prints: its result may be within one long line of JSON.
+const AGENT_BYTES_MORE: usize = 8 << 20;
 /// How long to read output after the program has exited: a process that left its session may hold the pipes open forever.
 const OUTPUT_GRACE: Duration = Duration::from_secs(1);
 
 /// The form in which the two outputs of a program are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outputs {
-    /// One text in order of arrival: standard output and standard error mixed.
+    /// One text: standard output and standard error are one pipe.
     Mixed,
     /// Two, each with its own limit.
     Apart,
@@ -42,8 +43,8 @@ pub(crate) struct Kept {
     /// Its end, unless that is in `head`.
     tail: String,
     n_bytes: u64,
-    /// The beginning of the last line that is not blank.
-    last_line: String,
+    /// The bytes that may be kept beyond the limit.
+    n_more: usize,
 }
 
 /// One output as text: invalid UTF-8 is replaced, white space at the end is dropped, and so is the middle if it is too long.
@@ -55,15 +56,15 @@ pub struct Text {
     pub n_bytes: u64,
     /// True if the middle was dropped.
     pub is_cut: bool,
-    /// The beginning of the last line that is not blank, if it was dropped.
-    pub lost_last_line: Option<String>,
+    /// True if the beginning of the last line was dropped.
+    pub lacks_last_line: bool,
 }
 
 impl Written {
-    /// Everything that is kept. Standard error comes last: a shortened error keeps its end.
+    /// Everything that is recorded. Standard error comes last: a shortened error keeps its end.
     pub(crate) fn text(&self) -> String {
-        let texts = [&*self.out.text, &*self.err.text].into_iter().filter(|text| !text.is_empty());
-        texts.collect::<Vec<_>>().join("\n")
+        let texts = [shortened(&self.out.text), shortened(&self.err.text)];
+        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
     }
 
     pub(crate) fn n_bytes(&self) -> u64 {
@@ -78,19 +79,29 @@ impl Written {
 impl Kept {
     /// The text with its secrets replaced, and then without its middle if it is too long.
     pub(crate) fn cut(self, secrets: &Secrets) -> Text {
-        let Self { head, tail, n_bytes, last_line } = self;
-        if n_bytes <= OUTPUT_BYTES_MAX as u64 {
-            return Text { text: secrets.redacted(head.trim_end()), n_bytes, is_cut: false, lost_last_line: None };
+        let Self { head, tail, n_bytes, n_more } = self;
+        let bytes_max = OUTPUT_BYTES_MAX + n_more;
+        if n_bytes <= bytes_max as u64 {
+            return Text { text: secrets.redacted(head.trim_end()), n_bytes, is_cut: false, lacks_last_line: false };
         }
         let end = if tail.is_empty() { &head } else { &tail };
-        let tail = secrets.tail(end, OUTPUT_BYTES_MAX / 2);
-        let head = secrets.head(&head, OUTPUT_BYTES_MAX / 2);
-        let n_dropped = n_bytes - OUTPUT_BYTES_MAX as u64;
+        let tail = secrets.tail(end, bytes_max / 2);
+        let head = secrets.head(&head, bytes_max / 2);
+        let n_dropped = n_bytes - bytes_max as u64;
         let text = format!("{head}\n... {n_dropped} bytes dropped ...\n{}", tail.trim_end());
-        let is_lost = !tail.trim_end().contains('\n');
-        let lost_last_line = is_lost.then(|| secrets.head(&last_line, LINE_BYTES_MAX));
-        Text { text, n_bytes, is_cut: true, lost_last_line }
+        let lacks_last_line = !tail.trim_end().contains('\n');
+        Text { text, n_bytes, is_cut: true, lacks_last_line }
     }
+}
+
+/// A text without its middle if it is too long to record. It may have the note of an earlier cut.
+pub(crate) fn shortened(text: &str) -> String {
+    if text.len() <= OUTPUT_BYTES_MAX + 64 {
+        return text.to_owned();
+    }
+    let mut output = Output::default();
+    output.take(text.as_bytes());
+    output.kept().cut(&Secrets::default()).text
 }
 
 /// An output as it arrives, within the size limit.
@@ -99,28 +110,15 @@ struct Output {
     head: Vec<u8>,
     tail: VecDeque<u8>,
     n_bytes: u64,
-    /// The beginning of the current line.
-    line: Vec<u8>,
-    /// The beginning of the last line that is not blank.
-    last_line: Vec<u8>,
     /// The bytes kept behind each limit, so that a secret there is whole.
     window: usize,
+    n_more: usize,
 }
 
 impl Output {
     fn take(&mut self, bytes: &[u8]) {
         self.n_bytes += bytes.len() as u64;
-        for (nth, part) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            if nth > 0 {
-                self.line.clear();
-            }
-            let room = (LINE_BYTES_MAX + self.window).saturating_sub(self.line.len()).min(part.len());
-            self.line.extend_from_slice(&part[..room]);
-            if !self.line.trim_ascii().is_empty() {
-                self.last_line.clone_from(&self.line);
-            }
-        }
-        let half = OUTPUT_BYTES_MAX / 2 + self.window;
+        let half = (OUTPUT_BYTES_MAX + self.n_more) / 2 + self.window;
         let room = half.saturating_sub(self.head.len());
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
         self.head.extend_from_slice(head);
@@ -130,21 +128,20 @@ impl Output {
     }
 
     fn kept(self) -> Kept {
-        let Self { mut head, mut tail, n_bytes, last_line, .. } = self;
+        let Self { mut head, mut tail, n_bytes, n_more, .. } = self;
         if n_bytes <= (head.len() + tail.len()) as u64 {
             head.extend(tail.drain(..));
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let tail = text(tail.make_contiguous());
-        Kept { head: text(&head), tail, n_bytes, last_line: text(&last_line) }
+        Kept { head: text(&head), tail, n_bytes, n_more }
     }
 }
 
-/// Reads both to their ends, or for a while after the program `is_gone`.
+/// Reads the outputs to their ends, or for a while after the program `is_gone`. The second is missing if they are mixed.
 pub(crate) async fn collect(
-    (outputs, window): (Outputs, usize),
-    mut stdout: impl AsyncRead + Unpin,
-    mut stderr: impl AsyncRead + Unpin,
+    window: usize,
+    [out, err]: [Option<Receiver>; 2],
     is_gone: oneshot::Receiver<()>,
 ) -> [Kept; 2] {
     let given_up = async {
@@ -152,28 +149,22 @@ pub(crate) async fn collect(
         let _ = is_gone.await;
         tokio::time::sleep(OUTPUT_GRACE).await;
     };
-    tokio::pin!(given_up);
-    let new = || Output { window, ..Output::default() };
-    let (mut first, mut second) = (new(), new());
-    let (mut out, mut err) = ([0; 8192], [0; 8192]);
-    let (mut out_is_open, mut err_is_open) = (true, true);
-    while out_is_open || err_is_open {
-        tokio::select! {
-            n_read = stdout.read(&mut out), if out_is_open => match n_read {
-                Ok(0) | Err(_) => out_is_open = false,
-                Ok(n_read) => first.take(&out[..n_read]),
-            },
-            n_read = stderr.read(&mut err), if err_is_open => match n_read {
-                Ok(0) | Err(_) => err_is_open = false,
-                Ok(n_read) => match outputs {
-                    Outputs::Mixed => first.take(&err[..n_read]),
-                    Outputs::Apart => second.take(&err[..n_read]),
-                },
-            },
-            () = &mut given_up => break,
-        }
+    let n_more = if err.is_some() { AGENT_BYTES_MORE } else { 0 };
+    let mut first = Output { n_more, window, ..Output::default() };
+    let mut second = Output { window, ..Output::default() };
+    let both = async { tokio::join!(drain(out, &mut first), drain(err, &mut second)) };
+    tokio::select! {
+        _ = both => {}
+        () = given_up => {}
     }
     [first.kept(), second.kept()]
+}
+
+async fn drain(from: Option<Receiver>, to: &mut Output) {
+    let (Some(mut from), mut bytes) = (from, [0; 8192]) else { return };
+    while let Ok(n_read @ 1..) = from.read(&mut bytes).await {
+        to.take(&bytes[..n_read]);
+    }
 }
 
 #[cfg(test)]
@@ -210,24 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_the_last_line_is_known_where_it_was_dropped() {
+    fn a_last_line_whose_beginning_was_dropped_is_known_as_such() {
         let long = "y".repeat(OUTPUT_BYTES_MAX);
-        let begin = |line: &str| Some(line.chars().take(LINE_BYTES_MAX).collect::<String>());
-        let asked = format!("QUESTION: which? {long}");
         for (parts, expected) in [
-            (&["a\nb"][..], None),
-            (&["a\n", &asked], begin(&asked)),
-            (&["a\n", "QUESTION: ", "which? ", &long], begin(&asked)),
-            (&["a\n", &asked, "\n\n \n"], begin(&asked)),
-            (&[&asked, "\nshort\n"], None),
-            (&[&asked, &asked, "\n", &long], begin(&long)),
+            (&["a\nb"][..], false),
+            (&["a\n", &long], true),
+            (&["a\n", &long, "\n\n \n"], true),
+            (&[&long, "\nshort\n"], false),
+            (&[&long, "\n", &long], true),
         ] {
-            assert_eq!(
-                of(parts).lost_last_line,
-                expected,
-                "{:?}",
-                parts.iter().map(|part| part.len()).collect::<Vec<_>>()
-            );
+            let n_bytes: Vec<_> = parts.iter().map(|part| part.len()).collect();
+            assert_eq!(of(parts).lacks_last_line, expected, "{n_bytes:?}");
         }
     }
 
@@ -240,7 +224,7 @@ mod tests {
         let is_part = |text: &str| (0..secret.len() - 8).any(|at| text.contains(&secret[at..at + 8]));
         for n_more in [1, half, 3 * half] {
             for shift in 0..=2 * secret.len() {
-                for limit in [half, half + n_more, LINE_BYTES_MAX, half + window] {
+                for limit in [half, half + n_more, half + window] {
                     let before = limit.saturating_sub(shift);
                     let long = OUTPUT_BYTES_MAX + n_more;
                     let text = format!("{}{secret}{}", "y".repeat(before), "z".repeat(long.saturating_sub(before)));
@@ -248,7 +232,6 @@ mod tests {
                     text.as_bytes().chunks(1000).for_each(|chunk| output.take(chunk));
                     let cut = output.kept().cut(&secrets);
                     assert!(!is_part(&cut.text) && cut.is_cut, "{n_more} {shift} {limit}");
-                    assert!(!is_part(&cut.lost_last_line.unwrap_or_default()), "{n_more} {shift} {limit}");
                 }
             }
         }

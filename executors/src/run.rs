@@ -9,7 +9,7 @@ use crewlog_planner::plan::TaskId;
 use crewlog_planner::text::{duration, millis};
 use tokio::sync::watch;
 
-use crate::output::{Outputs, Written};
+use crate::output::{Outputs, Written, shortened};
 use crate::supervisor::{Ended, Exit, Spec, Supervisor};
 
 /// Between asking a program to end and killing it.
@@ -100,7 +100,7 @@ impl Finished {
 
     /// Its end as a failure: the class and the message.
     pub(crate) fn failed(self, how: &str, said: &str, class: FailureClass) -> Ending {
-        Ending::Failed { error: format!("{how}\n{said}").trim_end().to_owned(), class, run: Some(self.details) }
+        Ending::Failed { error: shortened(format!("{how}\n{said}").trim_end()), class, run: Some(self.details) }
     }
 }
 

@@ -165,7 +165,7 @@ async fn a_call_keeps_what_an_agent_holds_and_adds_nothing_to_the_log() {
     assert_eq!(crew.tasks_of("ann").await.unwrap(), ["backlog/1"], "its claim outlasts an hour of calls");
 }
 
-/// Each conflict makes a process read the state again, and decide anew.
+/// Each conflict makes a process read the state and decide again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
     let team = Team::new();

@@ -206,11 +206,25 @@ async fn an_overlong_question_or_failure_line_fails_the_task() {
     let of = |line: String| agent(&["sh", "-c", &line]);
     for begin in ["FAILED: ", "much\\nQUESTION: "] {
         let (error, class, _) = failed(of(long(begin)), &task("do")).await;
-        assert!(error.starts_with("its last line is too long to store; it begins: "), "{error}");
+        assert!(error.starts_with("its last line is too long: "), "{error}");
         assert_eq!(class, FailureClass::Task);
     }
     let (result, _) = completed(of(long("{\"result\":")), &task("do")).await;
     assert!(result.starts_with("{\"result\":") && result.contains("bytes dropped"));
+}
+
+#[tokio::test]
+async fn a_result_within_a_long_line_of_json_is_read_whole() {
+    let line = r#"printf '{"type":"result","is_error":false,"total_cost_usd":3.0,"result":"'
+        head -c 70000 /dev/zero | tr '\0' x
+        printf '\\n%s"}' "$1""#;
+    let of = |last: &str| agent(&["sh", "-c", line, "sh", last]);
+    let (error, class, _) = failed(of("FAILED: the tests do not pass"), &task("do")).await;
+    assert!(error.starts_with("the tests do not pass\n"), "{}", &error[..100]);
+    assert_eq!(class, FailureClass::Task);
+    let (result, run) = completed(of("all is well"), &task("do")).await;
+    assert!(result.starts_with("xxx") && result.ends_with("\nall is well") && result.contains("bytes dropped"));
+    assert!(run.output_is_cut);
 }
 
 #[tokio::test]

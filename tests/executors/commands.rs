@@ -42,11 +42,10 @@ async fn failed(task: TaskPlan) -> (String, FailureClass, Option<RunDetails>) {
 
 #[tokio::test]
 async fn output_exit_code_and_duration_are_recorded() {
-    let (result, run) = completed("echo out; echo err >&2; printf '\\377\\n'").await;
-    let mut lines = result.lines().collect::<Vec<_>>();
-    lines.sort_unstable();
-    assert_eq!(lines, ["err", "out", "\u{fffd}"], "what is not UTF-8 is replaced");
-    assert_eq!((run.exit_code, run.signal, run.output_bytes, run.output_is_cut), (Some(0), None, 10, false));
+    let line = "for i in 1 2 3; do echo out$i; echo err$i >&2; done; printf '\\377\\n'";
+    let (result, run) = completed(line).await;
+    assert_eq!(result, "out1\nerr1\nout2\nerr2\nout3\nerr3\n\u{fffd}", "in order, and what is not UTF-8 is replaced");
+    assert_eq!((run.exit_code, run.signal, run.output_bytes, run.output_is_cut), (Some(0), None, 32, false));
 
     let (error, class, run) = failed(step(1, "echo why; exit 7", &[])).await;
     assert_eq!((error.as_str(), class), ("exit code 7\nwhy", FailureClass::Task));

@@ -5,7 +5,7 @@
 //! after another. All decisions are the handlers'.
 //!
 //! Every call of an agent goes through [`Crew::present`], which checks that the session still holds the name, and
-//! renews the agent's leases and claims. The log records this at most once a minute.
+//! renews the agent's leases and claims. A cell records this at most once a minute.
 //!
 //! Each call can fail with a fault of the log, and each call of an agent like [`Crew::present`]; the docs of a call
 //! name only its other errors.

@@ -7,13 +7,13 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus};
 use tokio::net::UnixStream;
-use tokio::process::{ChildStderr, ChildStdout};
+use tokio::net::unix::pipe::Receiver;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{JoinSet, LocalSet};
@@ -123,26 +123,22 @@ async fn carry_out(
 ) -> (u64, io::Result<(Exit, [Kept; 2])>) {
     let own = std::process::id();
     let mark = if spec.ends_all { mark_of_all(own.cast_signed()) + &run.to_string() } else { format!("{own}-{run}") };
-    let ended = match start(&spec, &mark, &leaders) {
-        Ok(child) => supervised(child, outputs, &mut stops, (mark, spec.ends_all), leaders).await,
+    let ended = match start(&spec, outputs.0, &mark, &leaders) {
+        Ok((leader, out)) => supervised(leader, (outputs.1, out), &mut stops, (mark, spec.ends_all), leaders).await,
         Err(reason) => Ok((Exit::NotStarted { reason }, Default::default())),
     };
     (run, ended)
 }
 
 async fn supervised(
-    mut child: Child,
-    outputs: (Outputs, usize),
+    leader: Pid,
+    (window, outputs): (usize, [Option<Receiver>; 2]),
     stops: &mut mpsc::UnboundedReceiver<u64>,
     (mark, ends_all): (String, bool),
     leaders: Leaders,
 ) -> io::Result<(Exit, [Kept; 2])> {
-    let leader = Pid::from_child(&child);
-    let taken_once = "both are piped, and taken once";
-    let stdout = ChildStdout::from_std(child.stdout.take().expect(taken_once))?;
-    let stderr = ChildStderr::from_std(child.stderr.take().expect(taken_once))?;
     let (gone, is_gone) = oneshot::channel::<()>();
-    let written = tokio::task::spawn_local(collect(outputs, stdout, stderr, is_gone));
+    let written = tokio::task::spawn_local(collect(window, outputs, is_gone));
     let mut ended = tokio::task::spawn_blocking(move || wait_unreaped(leader));
     let mut kill_at = None;
     loop {
@@ -180,22 +176,30 @@ async fn supervised(
     Ok((exit, written.await?))
 }
 
-/// Starts the command as the leader of a process group of its own.
-fn start(spec: &Spec, mark: &str, leaders: &Leaders) -> Result<Child, String> {
+/// Starts the command as the leader of a process group of its own. Mixed, both of its outputs are the first pipe.
+fn start(spec: &Spec, outputs: Outputs, mark: &str, leaders: &Leaders) -> Result<(Pid, [Option<Receiver>; 2]), String> {
     let (program, args) = spec.argv.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
     command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, marked(mark)).process_group(0);
     let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);
     command.stdin(input.map_err(|error| format!("cannot give {program} its input: {error}"))?);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let no_pipe = |error: io::Error| format!("cannot read from {program}: {error}");
+    let pipe = || io::pipe().and_then(|(from, to)| Ok((Receiver::from_owned_fd(from.into())?, to))).map_err(no_pipe);
+    let (out, to_out) = pipe()?;
+    let (err, to_err) = match outputs {
+        Outputs::Mixed => (None, to_out.try_clone().map_err(no_pipe)?),
+        Outputs::Apart => pipe().map(|(err, to_err)| (Some(err), to_err))?,
+    };
+    command.stdout(to_out).stderr(to_err);
     if let Some(cwd) = &spec.cwd {
         command.current_dir(directory(cwd).map_err(|error| format!("cannot work in {}: {error}", cwd.display()))?);
     }
     // Locked, so that nobody takes the new process for a stray.
     let mut leaders = leaders.lock();
     let child = command.spawn().map_err(|error| format!("cannot start {program}: {error}"))?;
-    leaders.insert(Pid::from_child(&child));
-    Ok(child)
+    let leader = Pid::from_child(&child);
+    leaders.insert(leader);
+    Ok((leader, [Some(out), err]))
 }
 
 /// The mark of a run within those of the runs that this process belongs to.

@@ -123,11 +123,18 @@ async fn an_input_arrives_completely_but_may_be_ignored() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn output_is_bounded_and_may_be_binary() {
-    let ended =
-        run(&supervisor(), sh("head -c 3000000 /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4")).await;
+    let line = |n_bytes| format!("head -c {n_bytes} /dev/zero; printf '\\377'; exec >&-; printf end >&2; exit 4");
+    for (n_bytes, is_cut, bytes_max) in [(3_000_000, false, 3_000_010), (20_000_000, true, 9_000_000)] {
+        let ended = run(&supervisor(), sh(&line(n_bytes))).await;
+        let Written { out, err } = ended.written;
+        assert_eq!((out.n_bytes, out.is_cut, &*err.text, ended.exit), (n_bytes + 1, is_cut, "end", Exit::Code(4)));
+        assert!(out.text.ends_with("\0\u{fffd}") && out.text.len() < bytes_max);
+    }
+    // A command's outputs are one text, of 64 KiB.
+    let ended = start_mixed(&supervisor(), sh(&line(3_000_000))).await;
     let Written { out, err } = ended.written;
-    assert_eq!((out.n_bytes, out.is_cut, err.text.as_str(), ended.exit), (3_000_001, true, "end", Exit::Code(4)));
-    assert!(out.text.ends_with("\0\u{fffd}") && out.text.len() < OUTPUT_BYTES_MAX + 64);
+    assert!(out.is_cut && out.text.ends_with("\0\u{fffd}end") && out.text.len() < OUTPUT_BYTES_MAX + 64);
+    assert_eq!((out.n_bytes, err.n_bytes), (3_000_004, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -358,6 +365,10 @@ fn supervisor() -> Supervisor {
 
 async fn start(supervisor: &Supervisor, spec: Spec) -> Supervised {
     soon(supervisor.start(spec, Outputs::Apart)).await.unwrap()
+}
+
+async fn start_mixed(supervisor: &Supervisor, spec: Spec) -> Ended {
+    soon(soon(supervisor.start(spec, Outputs::Mixed)).await.unwrap().wait()).await.unwrap()
 }
 
 async fn run(supervisor: &Supervisor, spec: Spec) -> Ended {

@@ -4,8 +4,10 @@
 //! once its holder is silent, has ended, or continues as that session; from then on calls of the older one are refused. A
 //! subagent's name starts with its parent's, which has to start it.
 //!
-//! The declared state of an agent is separate from its liveness: any call shows that it is alive. Calls are recorded once a
-//! minute at most, and a timer records silence.
+//! The declared state of an agent is separate from its liveness: any call shows that it is alive. A call is a sign of life,
+//! which is no event; a timer records silence.
+
+mod signs;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,7 +27,7 @@ pub const STREAM: &str = "agents";
 pub const STUCK_AFTER: Duration = Duration::from_secs(1_800);
 /// After this time without a call it is lost.
 pub const LOST_AFTER: Duration = Duration::from_secs(3_600);
-/// The shortest time between two recorded calls of an agent.
+/// The shortest time between two signs of life of an agent, unless a lease needs them more often.
 pub const SEEN_EVERY: Duration = Duration::from_secs(60);
 /// The most agents of a project, without those that have left.
 pub const AGENTS_MAX: usize = 1_000;
@@ -256,11 +258,6 @@ impl Agent {
         matches!(self.liveness, Liveness::Lost | Liveness::Left) || now.since(self.last_sign()) >= LOST_AFTER
     }
 
-    /// The time of its last call, to about a minute.
-    pub fn seen(&self) -> Timestamp {
-        self.seen.max(self.heard)
-    }
-
     /// When it last called or was proven to live.
     fn last_sign(&self) -> Timestamp {
         self.seen().max(self.proven)
@@ -305,13 +302,6 @@ impl Agents {
     /// All agents by name, including those that have left.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Agent)> {
         self.agents.iter().map(|(name, agent)| (name.as_str(), agent))
-    }
-
-    /// Takes in when an agent was last seen, which no event says.
-    pub fn hear(&mut self, agent: &str, at: Timestamp) {
-        if let Some(agent) = self.agents.get_mut(agent) {
-            agent.heard = agent.heard.max(at);
-        }
     }
 
     /// The name that a session holds: as itself, or below a parent.
