@@ -181,7 +181,7 @@ fn the_bar_of_time_is_a_line_until_it_is_opened() {
     page.eval("document.querySelector('#time summary').focus()");
     page.press("Enter");
     page.wait_for("document.querySelector('[data-slider]').checkVisibility()", DEADLINE);
-    page.goto(&served.url("/?at=1801"));
+    page.goto(&served.url("/?at=700"));
     assert_eq!(page.eval("document.querySelector('[data-slider]').checkVisibility()"), Value::Bool(true));
     assert_eq!(page.faults(), []);
 }

@@ -156,11 +156,11 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
         ));
         page.wait_for(&format!("{at}.live === 'false' && Math.abs({at}.at - {to}) < 30"), DEADLINE);
     };
-    slide(1_200);
+    slide(500);
     waits_for(&page, "body.past");
     let shown = page.eval(&format!("+{at}.at")).as_i64().unwrap();
     let url = page.eval("location.pathname + location.search").as_str().unwrap().to_owned();
-    assert_eq!(url, "/plans/iso-week-dates-7k2m?at=1200");
+    assert_eq!(url, "/plans/iso-week-dates-7k2m?at=500");
     waits_for(&page, "details.time[open]");
     let disabled = "[...document.querySelectorAll('#needs button, #plan form[action^=\"/do/\"] button')].filter((b) => !b.matches(':disabled')).map((b) => b.closest('form').action)";
     let enabled = page.eval(disabled);
@@ -181,7 +181,7 @@ fn the_slider_shows_what_was_and_a_fork_begins_there() {
     page.press("l");
     page.wait_for(&format!("{at}.live === 'true' && {at}.at >= {head}"), DEADLINE);
 
-    slide(1_200);
+    slide(500);
     page.click("[data-key='fork'] summary");
     page.type_text("form[action='/do/fork'] input[name='reason']", "to try another way");
     page.click("form[action='/do/fork'] button");
@@ -286,12 +286,12 @@ const VIEWS: [&str; 15] = [
     "/files",
     "/events?event=900",
     "/statistics",
-    "/?at=1801",
+    "/?at=700",
     "/plans/iso-week-dates-7k2m",
     "/plans/iso-week-dates-7k2m?lanes=task",
     "/plans/iso-week-dates-7k2m/tasks?task=T14",
     "/plans/iso-week-dates-7k2m/events",
-    "/plans/iso-week-dates-7k2m?at=1200&with=400",
+    "/plans/iso-week-dates-7k2m?at=500&with=400",
     "/plans/built-in-time-zones-3fqa",
     "/plans/built-in-time-zones-3fqa?task=Z08",
     "/plans/built-in-time-zones-fork-9w4d?with=407",
@@ -355,7 +355,7 @@ fn everything_is_reached_by_keyboard() {
         }
     };
     reached(&["top", "time", "needs", "plans", "agents"]);
-    page.goto(&served.url("/plans/iso-week-dates-7k2m?at=2300&task=T15"));
+    page.goto(&served.url("/plans/iso-week-dates-7k2m?at=920&task=T15"));
     reached(&["top", "time", "notice", "plan", "timeline", "graph", "tasks", "inspector"]);
 }
 
