@@ -75,7 +75,7 @@ pub struct Snapshots<S> {
 /// Functions for a state's type, so that only types that opt in must be serialisable.
 struct Form<S> {
     every: usize,
-    write: fn(&mut Vec<u8>, &S) -> serde_json::Result<()>,
+    write: fn(&S) -> serde_json::Result<String>,
     read: fn(&str) -> serde_json::Result<S>,
 }
 
@@ -95,7 +95,7 @@ impl<S> Snapshots<S> {
     {
         let form = Form {
             every: usize::try_from(S::EVERY).unwrap_or(usize::MAX).max(1),
-            write: |text, state| serde_json::to_writer(text, state),
+            write: |state| serde_json::to_string(state),
             read: |text| serde_json::from_str(text),
         };
         let space = format!("snapshot:{}:{}", S::FOLD, S::VERSION);
@@ -161,13 +161,9 @@ impl<S> Snapshots<S> {
         if self.n_events < self.form.every.max(self.n_bytes / BYTES_PER_EVENT) {
             return None;
         }
-        let written = serde_json::to_vec(&Head { log, last }).and_then(|mut text| {
-            text.push(b'\n');
-            (self.form.write)(&mut text, state).map(|()| text)
-        });
-        let written = written.map_err(|error| error.to_string());
-        let change = written.and_then(|text| String::from_utf8(text).map_err(|error| error.to_string()));
-        let change = change.and_then(|value| {
+        let head = serde_json::to_string(&Head { log, last });
+        let written = head.and_then(|head| Ok(head + "\n" + &(self.form.write)(state)?));
+        let change = written.map_err(|error| error.to_string()).and_then(|value| {
             self.n_bytes = value.len();
             let change = CellChange::set(&self.space, &self.key, value);
             change.check().map(|()| change).map_err(|error| error.to_string())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::crew::{Claimed, Crew, Join, Refusal};
+use crewlog_executors::crew::{Caller, Claimed, Crew, Join, Refusal};
 use crewlog_mq::{Append, Cause, CellChange};
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
@@ -165,14 +165,19 @@ async fn a_call_keeps_what_an_agent_holds_and_adds_nothing_to_the_log() {
     assert_eq!(crew.tasks_of("ann").await.unwrap(), ["backlog/1"], "its claim outlasts an hour of calls");
 }
 
+/// An agent over HTTP, say: no process of it is known.
+async fn unproven(crew: &Crew, name: &str) -> Caller {
+    let mut join = join(crew, name);
+    join.profile.process = None;
+    crew.join(join).await.unwrap().caller
+}
+
 /// Each conflict makes a process read the state and decide again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
     let team = Team::new();
     let crew = team.process().await;
-    let mut unproven = join(&crew, "ann");
-    unproven.profile.process = None;
-    let ann = crew.join(unproven).await.unwrap().caller;
+    let ann = unproven(&crew, "ann").await;
     leased(&crew, &ann, &["a"]).await;
     let mut others = Vec::new();
     for n in 0..8 {
@@ -206,9 +211,7 @@ async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
 async fn an_agent_of_a_log_without_signs_of_life_counts_as_seen_when_its_timers_begin() {
     let team = Team::new();
     let crew = team.process().await;
-    let mut unproven = join(&crew, "ann");
-    unproven.profile.process = None;
-    let ann = crew.join(unproven).await.unwrap().caller;
+    let ann = unproven(&crew, "ann").await;
     leased(&crew, &ann, &["a"]).await;
     // As a restored log has them: none.
     let space = format!("seen:{}", crew.project());
@@ -230,13 +233,13 @@ async fn an_agent_of_a_log_without_signs_of_life_counts_as_seen_when_its_timers_
 async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
     let team = Team::new();
     let crew = team.process().await;
-    // Over HTTP, say: no process of it is known.
-    let mut unproven = join(&crew, "ann");
-    unproven.profile.process = None;
-    let ann = crew.join(unproven).await.unwrap().caller;
+    let ann = unproven(&crew, "ann").await;
     crew.create_tasks(&ann, vec![task("edit", &[])]).await.unwrap();
     claimed(&crew, &ann).await.unwrap();
     leased(&crew, &ann, &["a"]).await;
+    team.pass(61);
+    crew.present(&ann).await.unwrap();
+    let last = crew.store().now();
     for (secs, liveness) in
         [(1_799, Liveness::Alive), (1, Liveness::Stuck), (1_799, Liveness::Stuck), (1, Liveness::Lost)]
     {
@@ -249,6 +252,9 @@ async fn a_silent_agent_is_stuck_then_lost_and_recovers() {
     team.pass(1);
     crew.fire_timers().await.unwrap();
     assert_eq!(crew.leases().await.unwrap().iter().count(), 0);
+    crew.fire_timers().await.unwrap();
+    let agents = team.process().await.agents().await.unwrap().clone();
+    assert_eq!(agents.get("ann").unwrap().seen(), last, "its last call is known after it was lost");
     crew.present(&ann).await.unwrap();
     assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().liveness, Liveness::Alive);
     assert_eq!(n_of(&crew, "AgentRecovered").await, 1);

@@ -53,7 +53,7 @@ impl Crew {
         if joined.is_resumed {
             self.present(&joined.caller).await?;
         } else {
-            Signs::put(&self.store, &self.project, [joined.caller.agent.as_str()]).await?;
+            Signs::put(&self.store, &self.project, &joined.caller.agent).await?;
         }
         Ok(joined)
     }
@@ -81,7 +81,7 @@ impl Crew {
             (found.was_seen(now), found.liveness == Liveness::Alive)
         };
         if !was_seen || self.leases().await?.renewal_is_due(&agent, now) {
-            Signs::put(&self.store, &self.project, [agent.as_str()]).await?;
+            Signs::put(&self.store, &self.project, &agent).await?;
         }
         if !is_alive {
             let (seen, epoch) = (agent.clone(), caller.epoch);

@@ -45,23 +45,23 @@ impl Signs {
         }
     }
 
-    /// Records that agents are seen.
-    pub(super) async fn put<'a>(
-        store: &EventStore,
-        project: &str,
-        agents: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), Error> {
-        let (space, now) = (space(project), store.now().0.to_string());
-        let set = |append: Append, agent| append.cell(CellChange::set(&space, agent, now.clone()));
-        store.append(agents.into_iter().fold(Append::default(), set)).await.map(drop)
+    /// Records that an agent is seen.
+    pub(super) async fn put(store: &EventStore, project: &str, agent: &str) -> Result<(), Error> {
+        let sign = CellChange::set(&space(project), agent, store.now().0.to_string());
+        store.append(Append::default().cell(sign)).await.map(drop)
     }
 
-    /// Begins those of agents that have none, and ends those of all but these.
-    pub(super) async fn begin(store: &EventStore, project: &str, present: &BTreeSet<String>) -> Result<(), Error> {
+    /// Begins those of the present agents that have none, and ends those of agents that left.
+    pub(super) async fn begin(
+        store: &EventStore,
+        project: &str,
+        present: &BTreeSet<String>,
+        left: &BTreeSet<String>,
+    ) -> Result<(), Error> {
         let (signs, space, now) = (Self::read(store, project).await?, space(project), store.now().0.to_string());
         let begun = present.iter().filter(|agent| !signs.seen.contains_key(*agent));
         let begun = begun.map(|agent| CellChange::set(&space, agent, now.clone()));
-        let ended = signs.seen.keys().filter(|agent| !present.contains(*agent));
+        let ended = signs.seen.keys().filter(|agent| left.contains(*agent));
         let changes: Vec<_> = begun.chain(ended.map(|agent| CellChange::delete(&space, agent))).take(PAGE).collect();
         if changes.is_empty() {
             return Ok(());

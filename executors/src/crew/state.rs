@@ -179,18 +179,14 @@ impl Crew {
         Ok((now.handler().clone(), now.position()))
     }
 
-    /// The agents, leases, messages or questions as of a position, or now.
+    /// The agents, leases, messages or questions by the events up to a position, or so far.
     pub async fn at<H>(&self, position: Option<Position>) -> Result<H, Error>
     where
-        H: Handler + Snapshot + Hears + Clone,
+        H: Handler + Snapshot + Clone,
         H::Command: Clone,
         H::Event: Event,
     {
-        let Some(position) = position else {
-            let mut newest = self.newest().await?.0;
-            self.tell(&mut newest).await?;
-            return Ok(newest);
-        };
+        let Some(position) = position else { return Ok(self.newest().await?.0) };
         let mut handler = H::default();
         let mut records = pin!(self.store.records(&Query::aggregate(H::FOLD, &self.project), Range::up_to(position)));
         while let Some(recorded) = records.try_next().await? {
@@ -198,17 +194,6 @@ impl Crew {
             handler.placed(recorded.position);
         }
         Ok(handler)
-    }
-
-    /// Adds the signs of life of the agents to the newest state.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    async fn tell<H: Hears>(&self, newest: &mut H) -> Result<(), Error> {
-        if H::HEARS {
-            newest.hear(&Signs::read(&self.store, &self.project).await?);
-        }
-        Ok(())
     }
 
     /// The newest state, as kept in memory, with the signs of life of the agents.
@@ -220,7 +205,7 @@ impl Crew {
             return Ok(newest);
         }
         let mut told = newest.0.clone();
-        self.tell(&mut told).await?;
+        told.hear(&Signs::read(&self.store, &self.project).await?);
         Ok(Arc::new(Handled(told)))
     }
 

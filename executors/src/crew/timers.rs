@@ -65,10 +65,12 @@ impl Crew {
         let is_proven = |name: &&str| is_proven(self.life.locks(), &agents, name);
         let proven: BTreeSet<_> = agents.silent(now).filter(is_proven).map(str::to_owned).collect();
         let mut present: BTreeSet<_> = agents.present().map(str::to_owned).collect();
+        let left = agents.iter().filter(|(_, agent)| agent.liveness == Liveness::Left);
+        let left: BTreeSet<_> = left.map(|(name, _)| name.to_owned()).collect();
         let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
         drop(agents);
         present.extend(self.leases().await?.holders().into_iter().map(str::to_owned));
-        Signs::begin(&self.store, &self.project, &present).await?;
+        Signs::begin(&self.store, &self.project, &present, &left).await?;
         if due.is_some_and(|due| due <= now) {
             self.agents.execute(AgentCommand::FireTimer { now, proven }, |_, _| ()).await?;
         }
