@@ -40,10 +40,11 @@ pub(super) fn end_strays(mark: Option<&str>, leaders: &Leaders, in_any_session: 
     loop {
         let leaders = leaders.lock();
         let is_stray = |pid: &Pid| {
-            let has_ended = || matches!(waitpid(Some(*pid), WaitOptions::NOHANG), Ok(Some(_)));
+            // One that is ending (`PF_EXITING`) shows no variables, and until it has ended its children are not here.
+            let is_ending = || stat(*pid, [9]).is_some_and(|[flags]| flags & 4 != 0);
             let is_of_run = || mark.is_none_or(|mark| is_in_run(*pid, |run| run == mark));
             let is_near = || in_any_session || group(*pid, getpid()).is_some();
-            !leaders.contains(pid) && !has_ended() && is_near() && is_of_run()
+            !leaders.contains(pid) && (is_ending() || is_near() && is_of_run())
         };
         let strays: Vec<Pid> = children().into_iter().filter(is_stray).collect();
         drop(leaders);
@@ -77,8 +78,8 @@ pub(super) fn end(supervisor: Pid) {
 fn children() -> Vec<Pid> {
     let own = getpid();
     // Some kernels have no such list.
-    let listed = pids_in(format!("/proc/self/task/{own}/children").into());
-    listed.unwrap_or_else(|| pids().filter(|pid| group(*pid, own).is_some()).collect())
+    pids_in(format!("/proc/self/task/{own}/children").into())
+        .unwrap_or_else(|| pids().filter(|pid| group(*pid, own).is_some()).collect())
 }
 
 fn pids_in(file: PathBuf) -> Option<Vec<Pid>> {
@@ -127,7 +128,6 @@ fn group(pid: Pid, supervisor: Pid) -> Option<i64> {
 /// Numbers of `/proc/<pid>/stat` by their places in `man 5 proc_pid_stat`. The name in the second place may hold anything.
 fn stat<const N: usize>(pid: Pid, places: [usize; N]) -> Option<[i64; N]> {
     let stat = String::from_utf8_lossy(&std::fs::read(format!("/proc/{pid}/stat")).ok()?).into_owned();
-    let numbers = stat.rsplit_once(") ")?.1.split(' ').map(|field| field.parse().unwrap_or_default());
-    let numbers: Vec<_> = numbers.collect();
-    Some(places.map(|place| numbers.get(place - 3).copied().unwrap_or_default()))
+    let fields: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    Some(places.map(|place| fields.get(place - 3).and_then(|field| field.parse().ok()).unwrap_or_default()))
 }

@@ -170,13 +170,14 @@ async fn a_process_that_left_its_group_ends_with_its_own_run_alone() {
     assert_gone(&of_other);
 }
 
-/// Processes that leave the session, as the tools of coding agents do: at once, twice, below another one, by Python; and one that
-/// always loads a program. Each writes its number into the pipe NUMBER.
-const DETACHED: [&str; 5] = [
+/// Processes that leave the session, as the tools of coding agents do: at once, twice, below another one, by Python; one below a
+/// process whose memory takes long to free, and one that always loads a program. Each writes its number into the pipe NUMBER.
+const DETACHED: [&str; 6] = [
     "setsid sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' &",
     "setsid setsid sh -c 'echo $$ > NUMBER; trap \"\" TERM HUP; sleep 1000' &",
     "setsid sh -c 'setsid sh -c \"echo \\$\\$ > NUMBER; sleep 1000\" & trap \"\" TERM; sleep 1000' &",
     "python3 -c 'import subprocess as s; s.Popen([\"sh\", \"-c\", \"echo $$ > NUMBER; sleep 1000\"], start_new_session=True, close_fds=False)' &",
+    "setsid python3 -c 'import os, subprocess as s; x = b\"x\" * (400 << 20); s.Popen([\"sleep\", \"1000\"], start_new_session=True, close_fds=False); os.write(os.open(\"NUMBER\", os.O_WRONLY), b\"1\\n\"); os._exit(0)' &",
     "export LOAD='exec sh -c \"$LOAD\"'; setsid sh -c 'echo $$ > NUMBER; eval \"$LOAD\"' &",
 ];
 
