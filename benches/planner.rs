@@ -13,6 +13,7 @@ use crewlog_planner::event::{
 };
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
+use crewlog_planner::prompt::render;
 
 /// The numbers of tasks of the plans.
 const SIZES: [u64; 4] = [100, 1_000, 10_000, 100_000];
@@ -42,6 +43,9 @@ fn main() {
         for n_tasks in [SIZES[0], SIZES[3] - 1] {
             [Order::Place, Order::CriticalPath].into_iter().for_each(|order| measure_orders(n_tasks, order));
         }
+    }
+    if "prompts".contains(&wanted) {
+        SIZES.into_iter().for_each(measure_prompts);
     }
     for (of, kind) in kinds {
         for (shape, before) in shapes {
@@ -108,6 +112,26 @@ fn measure_orders(n_tasks: u64, order: Order) {
     }
 }
 
+/// The prompt of a task in the middle of a plan for agents.
+fn measure_prompts(n_tasks: u64) {
+    let (mut to_see, mut planner) = begin(n_tasks, diamond, NodeKind::Processing);
+    let mut n_left = n_tasks / 2;
+    while let Some(event) = to_see.pop().filter(|_| n_left > 0) {
+        if let Some(report) = report_on(&event) {
+            to_see.extend(planner.process(report).expect("it is due"));
+            n_left -= 1;
+        }
+    }
+    let state = planner.state();
+    let task = state.dispatched().next().expect("one is dispatched");
+    let times = runs(N_RUNS, || {
+        let start = Instant::now();
+        black_box(render(black_box(state), task).expect("it is for an agent"));
+        start.elapsed()
+    });
+    println!("prompts: {n_tasks} tasks, {:?} {:?}", times[0], times[times.len() / 2]);
+}
+
 /// One task, two parallel ones after it, and one after both.
 fn diamond(n: u64) -> Vec<u64> {
     match n % 3 {
@@ -139,19 +163,7 @@ fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Comm
     let (mut to_see, mut planner) = (VecDeque::from(events.clone()), planner.clone());
     let (mut commands, mut seen) = (Vec::new(), Vec::new());
     while let Some(event) = to_see.pop_front() {
-        let report = match &event {
-            Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { .. }, .. } => {
-                Some(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted {
-                    node_id: *task_id,
-                    attempt: *attempt,
-                    result: "test result: ok".into(),
-                }))
-            }
-            Event::ClarificationRequested { question_id, .. } => {
-                Some(Command::Answer { question: *question_id, answer: "As it was before".into() })
-            }
-            _ => None,
-        };
+        let report = report_on(&event);
         seen.extend(is_kept.then_some(event));
         if let Some(command) = report {
             to_see.extend(planner.process(command.clone()).expect("it is due"));
@@ -159,6 +171,23 @@ fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Comm
         }
     }
     (commands, seen)
+}
+
+/// The report or the answer that an event asks for.
+fn report_on(event: &Event) -> Option<Command> {
+    match event {
+        Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { .. }, .. } => {
+            Some(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted {
+                node_id: *task_id,
+                attempt: *attempt,
+                result: "test result: ok".into(),
+            }))
+        }
+        Event::ClarificationRequested { question_id, .. } => {
+            Some(Command::Answer { question: *question_id, answer: "As it was before".into() })
+        }
+        _ => None,
+    }
 }
 
 fn runs(n_runs: usize, mut run: impl FnMut() -> Duration) -> Vec<Duration> {

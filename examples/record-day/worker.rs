@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use crewlog_executors::claiming::claim_of;
-use crewlog_executors::prompts::{digest, prompt_of};
-use crewlog_mq::{Cause, Runner};
+use crewlog_executors::prompts::prompt_of;
+use crewlog_mq::{Cause, Range, Runner};
 use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskCommand, TaskLease};
 use crewlog_planner::event::{FailureClass, Usage};
 
@@ -86,7 +86,10 @@ pub async fn build_machine(day: Rc<Day>) -> Result {
                 let claim = claim_of(&day.store, run.plan, task, tags(run.plan));
                 let prompt = match run.executor {
                     "shell" => None,
-                    _agent => Some(digest(&prompt_of(&day.store, run.plan, task, dispatch.position, false).await?)),
+                    _agent => {
+                        let all = Range::up_to(dispatch.position);
+                        Some(prompt_of(&day.store, run.plan, task, None, all, false).await?.digest())
+                    }
                 };
                 carry_out(&day, run, claim, attempt, &Cause::event(&dispatch), prompt).await?;
                 break;

@@ -1,16 +1,16 @@
-//! The prompts of agents, rendered from a plan's history up to a dispatch, to run a task or to show its prompt again.
+//! The prompts of agents, rendered from the fold of a plan when a task is about to be claimed, or again from its history.
 
-use crewlog_mq::{Backoff, Error, EventStore, Handler, Position, Query, Range};
+use crewlog_mq::{Error, EventStore, Handler, Query, Range};
 use crewlog_planner::claim::PromptDigest;
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::prompt;
+use crewlog_planner::state::PlannerState;
 use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use crate::history::History;
-use crate::queue::Dispatch;
 
 /// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -26,7 +26,39 @@ pub enum PromptError {
     },
 }
 
-/// The prompt of a task dispatched at a position, for a run after one that was cut off or for another.
+/// A prompt as an agent gets it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// The text.
+    pub text: String,
+    /// The events of the plan's history that it was rendered from.
+    pub n_events: u64,
+}
+
+impl Rendered {
+    /// The prompt of a task from the fold of its plan; none for a command or a question.
+    pub(crate) fn of(state: &PlannerState, task: TaskId) -> Option<Self> {
+        let text = prompt::render(state, state.task(task)?)?;
+        Some(Self { text, n_events: state.n_events })
+    }
+
+    /// The prompt for a run after one that was cut off, or for another.
+    pub(crate) fn after(mut self, cut_off: bool) -> Self {
+        self.text += if cut_off { prompt::CUT_OFF } else { "" };
+        self
+    }
+
+    /// Its record in the log.
+    #[must_use]
+    pub fn digest(&self) -> PromptDigest {
+        let hash = Sha256::digest(self.text.as_bytes());
+        let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        PromptDigest { sha256, n_chars: self.text.chars().count() as u64, n_events: self.n_events }
+    }
+}
+
+/// The prompt of a task from the first events of its plan's history, or from all of them in a range, for a run after one that
+/// was cut off or for another.
 ///
 /// # Errors
 /// [`PromptError`].
@@ -34,36 +66,19 @@ pub async fn prompt_of(
     store: &EventStore,
     plan: &str,
     task: TaskId,
-    dispatched: Position,
+    n_events: Option<u64>,
+    range: Range,
     cut_off: bool,
-) -> Result<String, PromptError> {
+) -> Result<Rendered, PromptError> {
     let history = History::of(store, plan).await?;
-    let records = history.records(store, &Query::stream(event::STREAM), Range::up_to(dispatched));
-    let mut records = std::pin::pin!(records);
+    let mut records = std::pin::pin!(history.records(store, &Query::stream(event::STREAM), range));
     let mut planner = Planner::default();
-    while let Some(recorded) = records.try_next().await? {
+    while n_events.is_none_or(|n_events| planner.state().n_events < n_events)
+        && let Some(recorded) = records.try_next().await?
+    {
         planner.apply(&recorded.decode()?);
     }
     let state = planner.state();
-    let rendered = state.task(task).and_then(|task| prompt::render(state, task));
-    let rendered = rendered.map(|prompt| if cut_off { prompt + prompt::CUT_OFF } else { prompt });
+    let rendered = Rendered::of(state, task).map(|rendered| rendered.after(cut_off));
     rendered.ok_or_else(|| PromptError::NotForAgents { task: state.name(task) })
-}
-
-/// Retries until the log works.
-pub(crate) async fn rendered(store: &EventStore, of: &Dispatch, cut_off: bool) -> Result<String, PromptError> {
-    let mut backoff = Backoff::new();
-    loop {
-        match prompt_of(store, &of.plan, of.task, of.position, cut_off).await {
-            Err(PromptError::Log(error)) if backoff.wait_to_retry(&error).await => {}
-            rendered => return rendered,
-        }
-    }
-}
-
-/// The SHA-256 and the length of a prompt.
-pub fn digest(prompt: &str) -> PromptDigest {
-    let hash = Sha256::digest(prompt.as_bytes());
-    let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    PromptDigest { sha256, n_chars: prompt.chars().count() as u64 }
 }

@@ -14,6 +14,7 @@ use futures::TryStreamExt;
 
 use crate::history::History;
 use crate::plans::plan_of;
+use crate::prompts::Rendered;
 
 /// A task among all plans.
 pub(crate) type TaskKey = (String, TaskId);
@@ -228,6 +229,11 @@ impl Plans {
     /// The tasks of a plan that are being started have changed.
     pub(crate) fn changed(&mut self, plan: &str) {
         self.0.get_mut(plan).into_iter().for_each(|worked| _ = worked.startable.take());
+    }
+
+    /// The prompt of a dispatched task as of now.
+    pub(crate) fn prompt(&self, plan: &str, task: TaskId) -> Option<Rendered> {
+        Rendered::of(self.0.get(plan)?.view.state(), task)
     }
 
     /// The plans, with the tags of their events.

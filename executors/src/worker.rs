@@ -29,7 +29,7 @@ use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
-use crate::prompts;
+use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Job, Stop, is_set, wanted};
@@ -177,6 +177,7 @@ impl Worker {
     async fn carry_out(
         self: Arc<Self>,
         mut dispatch: Dispatch,
+        prompt: Option<Rendered>,
         mut stop: watch::Receiver<Option<Stop>>,
     ) -> (TaskKey, Position) {
         let key = dispatch.key();
@@ -201,14 +202,14 @@ impl Worker {
             return (key, dispatch.seen);
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        // Only the holder renders the prompt that the start of an agent records.
-        let is_early = !matches!(actor, Actor::Agent(..));
-        let checked = if is_early { Some(attachments::checked(&dispatch.parameters).await) } else { None };
-        let starts = checked.as_ref().is_some_and(Result::is_ok);
+        let checked = attachments::checked(&dispatch.parameters).await;
+        // An agent's prompt depends on the claim: an earlier run may have been cut off.
+        let starts = checked.is_ok() && prompt.is_none();
         let mut has_passed = false;
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
-            has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, checked, stop).await;
+            let ready = checked.map(|()| prompt);
+            has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, ready, stop).await;
         }
         if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
             limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
@@ -223,32 +224,30 @@ impl Worker {
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
-        checked: Option<Result<(), String>>,
+        ready: Result<Option<Rendered>, String>,
         stop: watch::Receiver<Option<Stop>>,
     ) -> bool {
         let unwanted = stop.borrow().clone();
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
         let lost = claim.handler().interrupted.as_ref().filter(|_| reports);
         let is_cut_off = claim.handler().interrupted.is_some();
-        let ready = match (unwanted, checked) {
-            (Some(stop), _) => Err(stop.ending(false)),
-            (None, checked) => match (lost, checked) {
-                (Some(executor), _) => Err(Ending::cut_short(executor)),
-                (None, Some(Err(question))) => Err(Ending::Asked { question, default: None }),
-                (None, Some(Ok(()))) => Ok(None),
-                (None, None) => self.prepared(actor, dispatch, is_cut_off).await,
-            },
+        let ready = match (unwanted, lost, ready) {
+            (Some(stop), _, _) => Err(stop.ending(false)),
+            (None, Some(executor), _) => Err(Ending::cut_short(executor)),
+            (None, None, Err(question)) => Err(Ending::Asked { question, default: None }),
+            (None, None, Ok(prompt)) => Ok(prompt.map(|prompt| prompt.after(is_cut_off))),
         };
         let has_run = ready.is_ok();
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),
             Ok(prompt) => {
-                let start = TaskCommand::Start { epoch, prompt: prompt.as_deref().map(prompts::digest) };
+                let start = TaskCommand::Start { epoch, prompt: prompt.as_ref().map(Rendered::digest) };
                 let has_started = claim.handler().holder.as_ref().is_some_and(|holder| holder.has_started);
                 if !has_started && !append(claim, start, &dispatch.cause).await {
                     return false;
                 }
                 let began = Instant::now();
+                let prompt = prompt.map(|prompt| prompt.text).unwrap_or_default();
                 let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
                 // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
                 // their own.
@@ -276,28 +275,12 @@ impl Worker {
         has_passed
     }
 
-    /// An agent's prompt, once the files of the task are there.
-    async fn prepared(&self, actor: Actor<'_>, dispatch: &Dispatch, cut_off: bool) -> Result<Option<String>, Ending> {
-        let checked = attachments::checked(&dispatch.parameters).await;
-        checked.map_err(|question| Ending::Asked { question, default: None })?;
-        match actor {
-            Actor::Agent(..) => {
-                let rendered = prompts::rendered(&self.store, dispatch, cut_off).await;
-                rendered.map(Some).map_err(|error| {
-                    let class = FailureClass::NotStarted;
-                    Ending::Failed { error: format!("its prompt cannot be rendered: {error}"), class, run: None }
-                })
-            }
-            Actor::Shell(_) | Actor::SubPlan(_) => Ok(None),
-        }
-    }
-
     /// Lets the actor act, and renews the lease meanwhile.
     async fn act(
         &self,
         actor: Actor<'_>,
         dispatch: &Dispatch,
-        prompt: Option<String>,
+        prompt: String,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
         mut plan_stop: watch::Receiver<Option<Stop>>,
@@ -319,7 +302,7 @@ impl Worker {
                     run.run(&mut run_stop).await
                 }
                 Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
-                Actor::Agent(agent, shell) => agent.run(shell, job, prompt.unwrap_or_default(), &mut run_stop).await,
+                Actor::Agent(agent, shell) => agent.run(shell, job, prompt, &mut run_stop).await,
             }
         };
         tokio::pin!(run);
@@ -418,10 +401,11 @@ impl WorkerLoop {
             let Some(actor) = self.worker.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
             let takes_place = !actor.only_waits();
             let agent = actor.jobs().map(|_| actor.name().to_owned());
+            let prompt = agent.as_ref().and_then(|_| self.plans.prompt(&key.0, key.1));
             let (stop, receiver) = watch::channel(None);
             let attempt = dispatch.attempt;
             self.plans.changed(&key.0);
-            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, receiver)).id();
+            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, prompt, receiver)).id();
             self.running.insert(key, Running { job, attempt, stop, agent, takes_place });
         }
     }

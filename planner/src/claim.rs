@@ -69,6 +69,8 @@ pub struct PromptDigest {
     pub sha256: String,
     /// Its length in characters.
     pub n_chars: u64,
+    /// The events of the plan's history that it was rendered from.
+    pub n_events: u64,
 }
 
 /// A progress report of an agent. A successor continues at its `next_step`.

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use clap::Args;
 use crewlog_executors::matching::mark_of;
-use crewlog_executors::prompts::digest;
 use crewlog_mq::{EventStore, Range};
 use crewlog_planner::parse;
 use crewlog_planner::parse::ParsedPlan;
@@ -110,7 +109,7 @@ async fn show_prompt(
     let prompt = prompt_of_attempt(store, plan, task, attempt, Range::default()).await?;
     let no_attempt = || Failure::new(Code::Nothing, format!("task {name} has no attempt {attempt}"));
     let Prompt { at, rendered, recorded } = prompt.ok_or_else(no_attempt)?;
-    let digest = digest(&rendered);
+    let digest = rendered.digest();
     match &recorded {
         None => session.say("note: no agent has started with this prompt yet"),
         Some(recorded) if *recorded == digest => {}
@@ -122,9 +121,9 @@ async fn show_prompt(
     }
     let json = json!({
         "plan": plan, "task": name, "attempt": attempt, "at": at,
-        "prompt": rendered, "digest": digest, "recorded": recorded,
+        "prompt": rendered.text, "digest": digest, "recorded": recorded,
     });
-    session.print(&json, |to| to.write_all(rendered.as_bytes()))
+    session.print(&json, |to| to.write_all(rendered.text.as_bytes()))
 }
 
 async fn show_plan(session: &Session, store: &EventStore, plan: &str, at: Option<&At>) -> Result<Code, Failure> {

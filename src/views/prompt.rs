@@ -1,6 +1,6 @@
 //! The prompt of an attempt of a task.
 
-use crewlog_executors::prompts::{PromptError, prompt_of};
+use crewlog_executors::prompts::{PromptError, Rendered, prompt_of};
 use crewlog_mq::{EventStore, Position, Query, Range};
 use crewlog_planner::claim::{self, PromptDigest, TaskEvent};
 use crewlog_planner::event::{self, Event};
@@ -14,7 +14,7 @@ pub struct Prompt {
     /// The position of the dispatch.
     pub at: Position,
     /// The text, rendered again.
-    pub rendered: String,
+    pub rendered: Rendered,
     /// The digest of the agent's original prompt.
     pub recorded: Option<PromptDigest>,
 }
@@ -31,7 +31,7 @@ pub async fn prompt_of_attempt(
     range: Range,
 ) -> Result<Option<Prompt>, Failure> {
     let Some((at, cut_off, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
-    match prompt_of(store, plan, task, at, cut_off).await {
+    match prompt_of(store, plan, task, recorded.as_ref().map(|it| it.n_events), range, cut_off).await {
         Ok(rendered) => Ok(Some(Prompt { at, rendered, recorded })),
         Err(PromptError::Log(error)) => Err(error.into()),
         Err(error @ PromptError::NotForAgents { .. }) => Err(Failure::new(Code::Nothing, error.to_string())),

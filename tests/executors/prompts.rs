@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crewlog_executors::agent::{Agent, Program, PromptBy};
 use crewlog_executors::history::History;
-use crewlog_executors::prompts::{PromptError, digest, prompt_of};
+use crewlog_executors::prompts::{PromptError, Rendered, prompt_of};
 use crewlog_executors::roster::Roster;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::claim::{PromptDigest, TaskEvent};
-use crewlog_planner::event::{self, Event, PlannerConfig};
+use crewlog_planner::event::PlannerConfig;
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::verify::Verifier;
 use futures::TryStreamExt;
@@ -66,22 +66,17 @@ async fn ran(store: EventStore) -> Rig {
 async fn a_worker_passes_and_records_the_prompt_that_the_log_reproduces() {
     for (store, _on) in logs().await {
         let rig = ran(store).await;
-        let dispatched =
-            rig.store.load::<Event>(&Query::aggregate(event::STREAM, PLAN), Range::default()).await.unwrap();
-        let dispatched = dispatched.iter().filter_map(|envelope| match &envelope.event {
-            Event::TaskDispatched { task_id, .. } => Some((*task_id, envelope.recorded.position)),
-            _another => None,
-        });
-        for (task, position) in dispatched {
-            let prompt = prompt_of(&rig.store, PLAN, task, position, false).await.unwrap();
-            let events = rig.task_events(task.0).await;
+        for task in 1..=3 {
+            let events = rig.task_events(task).await;
             let [_, TaskEvent::TaskStarted { prompt: Some(recorded), .. }, .., TaskEvent::TaskCompleted { result, .. }] =
                 &events[..]
             else {
                 panic!("{events:?}")
             };
-            assert_eq!(result.trim(), prompt.trim(), "task {task}");
-            assert_eq!(*recorded, digest(&prompt));
+            let (n_events, all) = (Some(recorded.n_events), Range::default());
+            let prompt = prompt_of(&rig.store, PLAN, TaskId(task), n_events, all, false).await.unwrap();
+            assert_eq!(result.trim(), prompt.text.trim(), "task {task}");
+            assert_eq!(*recorded, prompt.digest());
         }
     }
 }
@@ -108,14 +103,13 @@ async fn a_dispatch_carries_no_prompt_and_replays() {
 #[tokio::test]
 async fn a_command_has_no_prompt() {
     let rig = Rig::with_plan(vec![step(1, "true", &[])], PlannerConfig::default()).await;
-    let head = rig.store.head().await.unwrap();
-    let refused = prompt_of(&rig.store, PLAN, TaskId(1), head, false).await;
+    let refused = prompt_of(&rig.store, PLAN, TaskId(1), None, Range::default(), false).await;
     assert!(matches!(refused, Err(PromptError::NotForAgents { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_prompt_digest_is_its_sha_256_and_length_in_characters() {
     let sha256 = "6ae09b93b879dcea013a862186616db68c6fd0aa90a324de604676604ccf4dc7".to_owned();
-    let PromptDigest { n_chars, sha256: found } = digest("aé中");
-    assert_eq!((n_chars, found), (3, sha256));
+    let rendered = Rendered { text: "aé中".to_owned(), n_events: 7 };
+    assert_eq!(rendered.digest(), PromptDigest { n_chars: 3, sha256, n_events: 7 });
 }

@@ -131,7 +131,7 @@ proptest! {
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true },
-            TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch }) },
+            TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch, n_events: epoch }) },
             TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
             TaskEvent::TaskUnparked { by: text.clone() },

@@ -1,4 +1,4 @@
-//! The prompt of a task, rendered from the plan's fold as of its dispatch.
+//! The prompt of a task, rendered from the plan's fold when a worker is about to claim it.
 
 mod compaction;
 mod excerpt;
@@ -30,7 +30,7 @@ const SUBJECT_CHARS_MAX: usize = 120;
 /// The minimum of the plan's own section in characters; below that it is omitted.
 const CONTEXT_CHARS_MIN: usize = 100;
 
-/// The prompt of a task, from the state right after its dispatch; `None` for a command or a question.
+/// The prompt of a dispatched task; `None` for a command or a question.
 ///
 /// The task, its notes and its answers are never shortened. The rest of the token budget is divided: failed attempts
 /// get up to a third, direct dependencies up to two thirds of the remainder, the plan all that is left.

@@ -67,7 +67,7 @@ pub struct PlannerState {
     pub attachments: Vec<Attachment>,
     pub(crate) summary: Summary,
     /// The number of events in its history, including those of the plans it was forked from.
-    pub(crate) n_events: u64,
+    pub n_events: u64,
     /// True if it was cancelled; its undo tasks may still run.
     pub is_cancelled: bool,
     /// True if the last pause came from the parent plan.

@@ -103,7 +103,7 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
         has_prompt = false;
         let range = Range::up_to(look.shown.at);
         match prompt_of_attempt(look.shown.store(), &plan.id, id, task.attempts, range).await {
-            Ok(prompt) => texts.extend(prompt.map(|prompt| ("Prompt", prompt.rendered))),
+            Ok(prompt) => texts.extend(prompt.map(|prompt| ("Prompt", prompt.rendered.text))),
             Err(failure) if failure.code == Code::Nothing => {}
             Err(failure) => return Err(failure),
         }
