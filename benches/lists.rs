@@ -125,7 +125,14 @@ fn ended_task(event: &Event) -> Option<TaskId> {
 fn task_events(store: &EventStore) -> [TaskEvent; 3] {
     let executor = Executor { name: "shell".into(), host: "laptop".into(), worker: "w".into() };
     let (lease_until, result) = (Some(store.now().plus(claim::LEASE)), "all sums are as they were".to_owned());
-    let run = RunDetails { exit_code: Some(0), signal: None, duration_ms: 12, output_bytes: 25, output_is_cut: false };
+    let run = RunDetails {
+        exit_code: Some(0),
+        signal: None,
+        duration_ms: 12,
+        output_bytes: 25,
+        output_is_cut: false,
+        output: None,
+    };
     [
         TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false },
         TaskEvent::TaskStarted { epoch: 1, prompt: None },

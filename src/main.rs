@@ -130,6 +130,7 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Ls(ls) => commands::ls::ls(session, ls).await,
         Command::Status(at) => commands::status::status(session, at).await,
         Command::Events(events) => commands::events::events(session, *events).await,
+        Command::Logs(logs) => commands::logs::logs(session, logs).await,
         Command::Replay(replay) => commands::replay::replay(session, &replay).await,
         Command::Export(export) => commands::export::export(session, export).await,
         Command::Import(import) => commands::import::import(session, &import.file).await,

@@ -32,10 +32,10 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
     ("the planner", &[&["planner/src/"]], &[&CREW], 14_500),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
-    ("the executors", &[&["executors/src/"]], &[&CREW], 9_000),
+    ("the executors", &[&["executors/src/"]], &[&CREW], 10_000),
     ("coordination", &[&CREW, &FACES], &[], 14_000),
-    ("views", &[&VIEWS], &[], 9_000),
-    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_500),
+    ("views", &[&VIEWS], &[], 9_100),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_800),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -508,14 +508,14 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
 #[test]
 fn a_part_is_counted_wherever_its_files_are() {
     for (path, n_lines, expected) in [
-        ("src/a.rs", 10_500, None),
-        ("src/a.rs", 10_501, Some("src/")),
-        ("src/serve/a.rs", 10_501, Some("src/")),
-        ("src/tests.rs", 10_501, None),
+        ("src/a.rs", 10_800, None),
+        ("src/a.rs", 10_801, Some("src/")),
+        ("src/serve/a.rs", 10_801, Some("src/")),
+        ("src/tests.rs", 10_801, None),
         ("src/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/serve/mcp/a.rs", 14_001, Some("planner/src/crew/")),
-        ("src/page/a.rs", 9_001, Some("src/demo/")),
-        ("src/serve/page/a.rs", 9_001, Some("src/demo/")),
+        ("src/page/a.rs", 9_101, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_101, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
         ("planner/src/a.rs", 14_500, None),
     ] {

@@ -130,6 +130,7 @@ async fn carry_out(
         duration_ms: run.minutes * 60_000,
         output_bytes: run.output.len() as u64,
         output_is_cut: false,
+        output: None,
     };
     let (text, details) = (run.output.to_owned(), Some(details));
     let ending = match run.exit_code {

@@ -20,6 +20,7 @@ use crate::agent::Agent;
 use crate::breakers::Breakers;
 use crate::consent::{Basis, Places, Told, Trust, inputs};
 use crate::programs::ProgramConsent;
+use crate::runs::OutputFiles;
 use crate::shell::{SHELL, Shell};
 use crate::subplans::SUB_PLANS;
 
@@ -44,6 +45,8 @@ pub struct Roster {
     pub limits: Option<Breakers>,
     /// True if a process ends rather than waits for a rate limit.
     pub leaves_limits: bool,
+    /// The files of the outputs of runs on this machine, if they are kept.
+    pub outputs: Option<OutputFiles>,
 }
 
 /// A task that nobody has agreed to, whose decisions count.

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crewlog_planner::claim::{Ending, RunDetails};
+use crewlog_planner::claim::{Ending, OutputFile, RunDetails};
 use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::text::{duration, millis};
 use tokio::sync::watch;
 
 use crate::output::{Outputs, Written, shortened};
+use crate::runs::Kept;
 use crate::supervisor::{Ended, Exit, Spec, Supervisor};
 
 /// Between asking a program to end and killing it.
@@ -56,6 +57,8 @@ pub struct Job<'a> {
     pub epoch: u64,
     /// The task's description.
     pub parameters: &'a TaskInput,
+    /// The file that keeps its output, if one does.
+    pub output: Option<PathBuf>,
 }
 
 impl Job<'_> {
@@ -75,7 +78,8 @@ impl Job<'_> {
             set(&format!("CREWLOG_ANSWER_{variable}"), answered.answer.clone());
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
-        Spec { argv, input, cwd: self.parameters.folder.as_ref().map(PathBuf::from), env, ends_all: false }
+        let cwd = self.parameters.folder.as_ref().map(PathBuf::from);
+        Spec { argv, input, cwd, env, ends_all: false, output: self.output }
     }
 }
 
@@ -113,7 +117,7 @@ pub(crate) async fn run(
     timeout: Duration,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Result<Finished, Box<(Ending, Written)>> {
-    let started = Instant::now();
+    let (started, output) = (Instant::now(), spec.output.clone());
     let supervised = supervisor.start(spec, outputs).await;
     let mut supervised = supervised.map_err(|error| Box::new((not_started(&error.to_string()), Written::default())))?;
     let (ended, cut_short) = tokio::select! {
@@ -131,16 +135,17 @@ pub(crate) async fn run(
         cut_short => cut_short,
     };
     let ran_for = started.elapsed();
+    let file = output.and_then(|path| Kept::open(&path).and_then(|kept| kept.record()).ok()).map(Box::new);
     match (ended, cut_short) {
         (ended, Some(CutShort::Stopped(stop))) => Err(Box::new((stop.ending(true), written_of(ended)))),
         (ended, Some(CutShort::TimedOut)) => {
-            let run = ended.as_ref().ok().map(|ended| details(ended, ran_for));
+            let run = ended.as_ref().ok().map(|ended| details(ended, ran_for, file));
             let written = written_of(ended);
             let error = format!("stopped after {}, its time-out\n{}", duration(millis(timeout)), written.text());
             let error = error.trim_end().to_owned();
             Err(Box::new((Ending::Failed { error, class: FailureClass::TimedOut, run }, written)))
         }
-        (Ok(ended), None) => finished(ended, ran_for),
+        (Ok(ended), None) => finished(ended, ran_for, file),
         (Err(error), None) => {
             let ending = unknown(format!("its supervisor was lost, and with it the outcome of the command: {error}"));
             Err(Box::new((ending, Written::default())))
@@ -179,8 +184,12 @@ enum CutShort {
     Stopped(Stop),
 }
 
-fn finished(ended: Ended, ran_for: Duration) -> Result<Finished, Box<(Ending, Written)>> {
-    let (details, written) = (details(&ended, ran_for), ended.written);
+fn finished(
+    ended: Ended,
+    ran_for: Duration,
+    file: Option<Box<OutputFile>>,
+) -> Result<Finished, Box<(Ending, Written)>> {
+    let (details, written) = (details(&ended, ran_for, file), ended.written);
     let ending = match ended.exit {
         Exit::Code(code) => return Ok(Finished { code, written, details }),
         Exit::Signal(signal) => {
@@ -203,7 +212,7 @@ fn not_started(reason: &str) -> Ending {
     Ending::Failed { error, class: FailureClass::NotStarted, run: None }
 }
 
-fn details(Ended { exit, written }: &Ended, ran_for: Duration) -> RunDetails {
+fn details(Ended { exit, written }: &Ended, ran_for: Duration, output: Option<Box<OutputFile>>) -> RunDetails {
     let (exit_code, signal) = match exit {
         Exit::Code(code) => (Some(*code), None),
         Exit::Signal(signal) => (None, Some(*signal)),
@@ -215,5 +224,6 @@ fn details(Ended { exit, written }: &Ended, ran_for: Duration) -> RunDetails {
         duration_ms: u64::try_from(ran_for.as_millis()).unwrap_or(u64::MAX),
         output_bytes: written.n_bytes(),
         output_is_cut: written.is_cut(),
+        output,
     }
 }

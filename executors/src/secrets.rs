@@ -1,19 +1,24 @@
 //! Redacts configured secrets in texts before they are cut or appended: an append-only log keeps them forever.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use crewlog_mq::{self as mq, NewEvent};
 use crewlog_planner::sealing;
 use crewlog_planner::sealing::Visibility;
 use regex::{Regex, RegexBuilder};
 use serde::de::Error;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
 const VALUE_BYTES_MIN: usize = 6;
-/// The longest secret that a pattern finds at a cut, in bytes.
+/// The longest secret that a pattern finds in a text that arrives in pieces, if it is in several of them.
 const PATTERN_WINDOW: usize = 4 << 10;
+/// Parts of patterns that may match the end of a line.
+const ACROSS_LINES: [&str; 10] = ["\\s", "\\n", "\\r", "\\W", "\\D", "\\P", "\\x", "[^", "(?", "\n"];
+/// A line that is longer is not waited for.
+const LINE_BYTES_MAX: usize = 64 << 10;
 /// How large a compiled pattern may be, in bytes.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
 
@@ -76,27 +81,24 @@ impl Secrets {
         replaced(text, &self.found(text), 0..text.len())
     }
 
-    /// The bytes behind a cut that show the longest secret whole which the cut could divide.
-    #[must_use]
-    pub fn window(&self) -> usize {
+    /// As a supervisor gets them.
+    pub(crate) fn texts(&self) -> SecretTexts {
+        let patterns = self.patterns.iter().map(|pattern| pattern.as_str().to_owned());
+        SecretTexts { patterns: patterns.collect(), values: self.values.clone() }
+    }
+
+    /// The most bytes of a secret that can have several lines; 0 if none can.
+    fn lines_window(&self) -> usize {
+        let crosses = |pattern: &&Regex| ACROSS_LINES.iter().any(|sign| pattern.as_str().contains(sign));
+        let of_patterns = if self.patterns.iter().any(|pattern| crosses(&pattern)) { PATTERN_WINDOW } else { 0 };
+        let values = self.values.iter().filter(|value| value.contains('\n'));
+        values.map(String::len).fold(of_patterns, usize::max)
+    }
+
+    /// The most bytes of a secret.
+    fn window(&self) -> usize {
         let of_patterns = if self.patterns.is_empty() { 0 } else { PATTERN_WINDOW };
         self.values.iter().map(String::len).fold(of_patterns, usize::max)
-    }
-
-    /// The first bytes of a text, redacted. A secret at their end is replaced whole.
-    #[must_use]
-    pub fn head(&self, text: &str, bytes_max: usize) -> String {
-        let (found, end) = (self.found(text), text.floor_char_boundary(bytes_max));
-        let end = found.iter().find(|secret| secret.contains(&end)).map_or(end, |secret| secret.end);
-        replaced(text, &found, 0..end)
-    }
-
-    /// The last bytes of a text, likewise.
-    #[must_use]
-    pub fn tail(&self, text: &str, bytes_max: usize) -> String {
-        let (found, start) = (self.found(text), text.ceil_char_boundary(text.len().saturating_sub(bytes_max)));
-        let start = found.iter().find(|secret| secret.contains(&start)).map_or(start, |secret| secret.start);
-        replaced(text, &found, start..text.len())
     }
 
     /// The places of secrets in a text, in order. Those that overlap are one.
@@ -117,6 +119,71 @@ impl Secrets {
     }
 }
 
+/// The texts of secrets.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct SecretTexts {
+    patterns: Vec<String>,
+    values: Vec<String>,
+}
+
+impl From<SecretTexts> for Secrets {
+    fn from(SecretTexts { patterns, values }: SecretTexts) -> Self {
+        Self { patterns: patterns.iter().filter_map(|pattern| compiled(pattern).ok()).collect(), values }
+    }
+}
+
+/// Replaces the secrets of a text that arrives in pieces: what may be a part of one waits for the rest.
+pub(crate) struct Redactor {
+    secrets: Rc<Secrets>,
+    waits: Vec<u8>,
+    window: usize,
+    lines_window: usize,
+}
+
+impl Redactor {
+    pub(crate) fn new(secrets: Rc<Secrets>) -> Self {
+        let (window, lines_window) = (secrets.window(), secrets.lines_window());
+        Self { secrets, waits: Vec::new(), window, lines_window }
+    }
+
+    /// The text that is known to be free of secrets after these bytes; the rest of it, if they are the last. Invalid UTF-8 is
+    /// replaced.
+    pub(crate) fn take(&mut self, bytes: &[u8], are_last: bool) -> String {
+        self.waits.extend_from_slice(bytes);
+        let n_whole = if are_last { self.waits.len() } else { whole_chars(&self.waits) };
+        let cut_off = self.waits.split_off(n_whole);
+        let text = String::from_utf8_lossy(&self.waits).into_owned();
+        let mut end = match text.rfind('\n').map(|at| at + 1) {
+            _ if are_last || self.window == 0 => text.len(),
+            Some(end) if self.lines_window == 0 => end,
+            None if self.lines_window == 0 && text.len() < LINE_BYTES_MAX => 0,
+            _ => text.len().saturating_sub(self.window.max(self.lines_window)),
+        };
+        end = text.floor_char_boundary(end);
+        let found = self.secrets.found(&text);
+        if let Some(secret) = found.iter().find(|secret| secret.start < end && end < secret.end) {
+            // One that is longer than any window ends here.
+            end = if secret.start == 0 { secret.end } else { secret.start };
+        }
+        self.waits = text.as_bytes()[end..].to_vec();
+        self.waits.extend(cut_off);
+        replaced(&text, &found, 0..end)
+    }
+}
+
+/// The length of a text without a character at its end that is not complete yet.
+fn whole_chars(text: &[u8]) -> usize {
+    let starts = |byte: &&u8| **byte & 0xc0 != 0x80;
+    let n_back = text.iter().rev().take(3).position(|byte| starts(&byte)).map_or(0, |at| at + 1);
+    let n_needed = match text.len().checked_sub(n_back).and_then(|at| text.get(at)) {
+        Some(0xc2..=0xdf) => 2,
+        Some(0xe0..=0xef) => 3,
+        Some(0xf0..=0xf4) => 4,
+        _ => 0,
+    };
+    if n_needed > n_back { text.len() - n_back } else { text.len() }
+}
+
 /// A part of a text in which secrets are replaced. Its ends are in no secret.
 fn replaced(text: &str, secrets: &[Range<usize>], part: Range<usize>) -> String {
     let (mut to, mut at) = (String::new(), part.start);
@@ -129,17 +196,18 @@ fn replaced(text: &str, secrets: &[Range<usize>], part: Range<usize>) -> String 
 }
 
 /// A pattern that matches the empty text is refused.
+fn compiled(pattern: &str) -> Result<Regex, String> {
+    let compiled = RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build();
+    let compiled = compiled.map_err(|error| format!("invalid pattern {pattern:?}: {error}").replace('\n', " "))?;
+    match compiled.is_match("") {
+        true => Err(format!("the pattern {pattern:?} matches the empty text: write one that matches secrets only")),
+        false => Ok(compiled),
+    }
+}
+
 fn patterns<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Regex>, D::Error> {
-    let compiled = |pattern: String| {
-        let compiled = RegexBuilder::new(&pattern).size_limit(PATTERN_BYTES_MAX).build();
-        let compiled = compiled.map_err(|error| format!("invalid pattern {pattern:?}: {error}").replace('\n', " "))?;
-        match compiled.is_match("") {
-            true => Err(format!("the pattern {pattern:?} matches the empty text: write one that matches secrets only")),
-            false => Ok(compiled),
-        }
-    };
-    let patterns = Vec::<String>::deserialize(from)?.into_iter();
-    patterns.map(compiled).collect::<Result<_, _>>().map_err(D::Error::custom)
+    let patterns = Vec::<String>::deserialize(from)?;
+    patterns.iter().map(|pattern| compiled(pattern)).collect::<Result<_, _>>().map_err(D::Error::custom)
 }
 
 fn values<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {

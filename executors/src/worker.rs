@@ -16,6 +16,7 @@ use crewlog_planner::claim::Holder;
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
 use crewlog_planner::crew::{breaker, consent};
 use crewlog_planner::event::{self, FailureClass, Usage};
+use crewlog_planner::sealed::key_of;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -43,6 +44,9 @@ const RENEW_MAX: Duration = Duration::from_secs(20);
 const STOP_BEFORE: Duration = Duration::from_secs(45);
 /// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// After this many runs a worker bounds the outputs that are kept.
+const RUNS_OF_A_LOOK: u32 = 128;
 
 /// Events that are taken in before tasks are started.
 const EVENTS_MAX: usize = 256;
@@ -119,6 +123,7 @@ impl Worker {
         let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
         // The decisions and limits since it was opened, up to where the events begin.
         self.roster.catch_up().await?;
+        self.make_room().await?;
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -140,7 +145,12 @@ impl Worker {
                         break;
                     }
                 }
-                Some(ended) = crew.jobs.join_next() => crew.end(ended),
+                Some(ended) = crew.jobs.join_next() => {
+                    crew.end(ended);
+                    if crew.n_ended.is_multiple_of(RUNS_OF_A_LOOK) {
+                        crew.worker.make_room().await.unwrap_or_else(|error| error.warn("no room for outputs"));
+                    }
+                }
                 _ = looks.tick(), if crew.is_restless => crew.look_at_leases().await,
                 () = is_set(&mut stop) => break,
             }
@@ -156,6 +166,17 @@ impl Worker {
         while crew.jobs.join_next().await.is_some() {}
         crew.worker.roster.shell.supervisor.close().await;
         fault.map_or(Ok(()), Err)
+    }
+
+    /// Bounds the outputs that are kept.
+    async fn make_room(&self) -> Result<(), Error> {
+        let Some(outputs) = &self.roster.outputs else { return Ok(()) };
+        let open = async {
+            let at = self.store.head().await?;
+            let open = open_plans(&self.store, &Query::stream(event::STREAM), at).await?;
+            Ok(open.into_keys().collect())
+        };
+        outputs.make_room(open).await
     }
 
     /// True if a person whose decisions count here has agreed to what a task runs, and to its program.
@@ -286,12 +307,14 @@ impl Worker {
         mut plan_stop: watch::Receiver<Option<Stop>>,
     ) -> (Ending, Usage) {
         let (stop, mut run_stop) = watch::channel(None);
+        let output = self.roster.outputs.as_ref().filter(|_| key_of(&dispatch.tags).is_none());
         let job = Job {
             plan: &dispatch.plan,
             task: dispatch.task,
             attempt: dispatch.attempt,
             epoch,
             parameters: &dispatch.parameters,
+            output: output.map(|files| files.file(&dispatch.plan, dispatch.task, dispatch.attempt, epoch)),
         };
         let run = async {
             match actor {
@@ -385,13 +408,14 @@ struct WorkerLoop {
     jobs: JoinSet<(TaskKey, Position)>,
     /// True while a lease may have to be watched, or a refused claim may be tried again.
     is_restless: bool,
+    n_ended: u32,
 }
 
 impl WorkerLoop {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
         let (read_to, jobs) = (HashMap::new(), JoinSet::new());
-        Self { worker, plans, position, running, refused, read_to, jobs, is_restless: true }
+        Self { worker, plans, position, running, refused, read_to, jobs, is_restless: true, n_ended: 0 }
     }
 
     /// Starts tasks while there are free places.
@@ -461,7 +485,7 @@ impl WorkerLoop {
     }
 
     fn end(&mut self, ended: Result<(TaskKey, Position), JoinError>) {
-        self.is_restless = true;
+        (self.is_restless, self.n_ended) = (true, self.n_ended.wrapping_add(1));
         match ended {
             Ok((key, position)) => {
                 self.running.remove(&key);

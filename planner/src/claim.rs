@@ -60,6 +60,19 @@ pub struct RunDetails {
     pub output_bytes: u64,
     /// True if the middle of its output was dropped.
     pub output_is_cut: bool,
+    /// The file that keeps more of it, unless it printed nothing or its plan is encrypted.
+    pub output: Option<Box<OutputFile>>,
+}
+
+/// The file with the output of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputFile {
+    /// The machine that has it.
+    pub host: String,
+    /// The bytes that it keeps.
+    pub n_bytes: u64,
+    /// Their SHA-256, in hexadecimal.
+    pub sha256: String,
 }
 
 /// Identifies the prompt that an agent got, for comparison with one that is rendered again.

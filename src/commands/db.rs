@@ -112,6 +112,7 @@ pub async fn backup(session: &Session, file: &Path) -> Result<Code, Failure> {
         Ok(stats) => {
             let head = stats.head.0;
             let text = format!("{} copied to {}", count(head as usize, "event"), file.display());
+            session.say_outputs_stay();
             session.print_done(&text, &json!({ "file": path, "head": head, "bytes": stats.n_bytes }))
         }
         Err(error) => {

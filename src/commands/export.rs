@@ -52,6 +52,7 @@ pub async fn export(session: &Session, Export { plan, to }: Export) -> Result<Co
     })
     .await?;
     to.flush().map_err(cannot)?;
+    session.say_outputs_stay();
     Ok(Code::Done)
 }
 

@@ -20,6 +20,7 @@ pub mod init;
 #[cfg(feature = "sealing")]
 pub mod keys;
 pub mod leases;
+pub mod logs;
 pub mod ls;
 pub mod pause;
 pub mod plan;
@@ -51,13 +52,13 @@ pub use self::keys::Keys;
 pub use self::{
     agents::Agents, agree::Agree, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo,
     diff::Diff, doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
-    inbox::Inbox, init::Init, leases::Leases, ls::Ls, pause::Pause, plan::Plan, replay::Replay, resume::Resume,
-    retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status, task::Task, why::Why,
-    work::Work,
+    inbox::Inbox, init::Init, leases::Leases, logs::Logs, ls::Ls, pause::Pause, plan::Plan, replay::Replay,
+    resume::Resume, retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status,
+    task::Task, why::Why, work::Work,
 };
 
 /// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
-const ELSEWHERE: [(&str, &str); 14] = [
+const ELSEWHERE: [(&str, &str); 13] = [
     ("task ls", "show"),
     ("task list", "show"),
     ("plan ls", "ls"),
@@ -65,7 +66,6 @@ const ELSEWHERE: [(&str, &str); 14] = [
     ("plan show", "show"),
     ("list", "ls"),
     ("log", "events"),
-    ("logs", "show"),
     ("messages", "inbox"),
     ("tokens", "serve tokens"),
     ("conflicts", "leases --conflicts"),
@@ -76,14 +76,14 @@ const ELSEWHERE: [(&str, &str); 14] = [
 
 /// The commands that `crewlog -h` lists; the others are hidden.
 const HEADINGS: [(&str, &[&str]); 3] = [
-    ("Plans", &["run", "work", "ls", "show", "resume", "pause", "cancel", "retry", "plan", "task"]),
+    ("Plans", &["run", "work", "ls", "show", "logs", "resume", "pause", "cancel", "retry", "plan", "task"]),
     ("Crew", &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "db", "keys"]),
+    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "keys"]),
 ];
 const GLOBAL: &str = "Global options";
 const WIDTH: usize = 8;
 /// One line for the commands that people type once and those that programs start, so that the help stays short.
-const ALSO: &str = "mcp serves one agent by MCP, completions prints a shell's script, demo serves a recorded day";
+const ALSO: &str = "mcp serves one agent by MCP, completions prints a script, demo serves a day, db copies the log";
 const EXIT_CODES: &str = "\
 Exit codes: 0 done, 1 error, 2 usage, 3 the plan does not parse, 4 nothing matched, 5 waiting for a person, \
 6 paused, 7 paused because of its budget, 8 time-out, 9 conflict, 10 replay produced different events, \
@@ -187,6 +187,8 @@ pub enum Command {
     Ls(Ls),
     /// Show a plan or one of its tasks
     Show(Show),
+    /// Print the output of a task's run, while it runs and after
+    Logs(Logs),
     /// Resume a plan, or let a paused task start
     ///
     /// It runs what an interrupted, paused or waiting plan has left. Of a task it starts nothing itself.

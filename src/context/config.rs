@@ -60,6 +60,10 @@ pub struct Config {
     pub knows_tools: bool,
     pub hooks: HooksConfig,
     pub secrets: Secrets,
+    /// The bytes of the outputs of all runs that are kept on this machine.
+    pub runs_bytes_max: Option<u64>,
+    /// How long a run may print nothing before the inbox says so.
+    pub quiet: Option<Duration>,
     pub serve: ServeConfig,
     /// The settings of new plans.
     pub plan: Vec<Change>,
@@ -179,6 +183,8 @@ impl Config {
         Self {
             model: self.model.or(below.model),
             secrets: self.secrets.and(below.secrets),
+            runs_bytes_max: self.runs_bytes_max.or(below.runs_bytes_max),
+            quiet: self.quiet.or(below.quiet),
             plan: [below.plan, self.plan].concat(),
             ..self
         }
@@ -251,6 +257,8 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
 struct FileToml {
     #[serde(deserialize_with = "project")]
     project: Option<String>,
+    runs_bytes_max: Option<u64>,
+    quiet: Option<Typed<Duration>>,
     executors: BTreeMap<Spanned<String>, AgentToml>,
     model: Option<ModelConfig>,
     agents: BTreeMap<AgentType, tools::TypeToml>,
@@ -344,9 +352,22 @@ fn parse(text: &str) -> Result<Config, Fault> {
         settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
     };
     let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
-    let FileToml { project, model, hooks, secrets, serve, .. } = file;
-    let (file, knows_tools) = (None, true);
-    Ok(Config { file, project, agents, model, registry, knows_tools, hooks, secrets, serve, plan })
+    let FileToml { project, model, hooks, secrets, runs_bytes_max, quiet, serve, .. } = file;
+    let (file, knows_tools, quiet) = (None, true, quiet.map(|quiet| quiet.value));
+    Ok(Config {
+        file,
+        project,
+        agents,
+        model,
+        registry,
+        knows_tools,
+        hooks,
+        secrets,
+        runs_bytes_max,
+        quiet,
+        serve,
+        plan,
+    })
 }
 
 fn check_name(name: &str, before: &[Agent]) -> Result<(), String> {

@@ -18,6 +18,7 @@ use crewlog_executors::crew::folders::Folders;
 use crewlog_executors::crew::{Crew, project};
 use crewlog_executors::exports::EventJson;
 use crewlog_executors::private::state_folder;
+use crewlog_executors::runs::{OutputFiles, QUIET, RUNS_BYTES_MAX};
 use crewlog_mq::{Error, Recorded, Rewrite};
 use crewlog_planner::event::{PlannerConfig, plan_tag};
 use crewlog_planner::parse::TEXT_BYTES_MAX;
@@ -355,6 +356,21 @@ impl Session {
     /// Such a line on a task or a question of a plan.
     pub fn command_in(&self, word: &str, plan: &str, name: &str) -> String {
         self.command_on(word, &format!("{plan}/{name}"))
+    }
+
+    /// The outputs of runs on this machine.
+    pub fn outputs(&self) -> Result<OutputFiles, Failure> {
+        let Config { runs_bytes_max, quiet, .. } = self.config()?;
+        let (bytes_max, quiet) = (runs_bytes_max.unwrap_or(RUNS_BYTES_MAX), quiet.unwrap_or(QUIET));
+        Ok(OutputFiles::new(self.place.runs_folder(), bytes_max, quiet))
+    }
+
+    /// Says that a copy of the log has no outputs of runs, if there are any.
+    pub fn say_outputs_stay(&self) {
+        let folder = self.place.runs_folder();
+        if folder.exists() {
+            self.suggest(&format!("it has no outputs of runs: they stay in {}", folder.display()));
+        }
     }
 
     /// The settings of a plan that is made here, as the configuration sets them.

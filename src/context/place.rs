@@ -113,6 +113,11 @@ impl Place {
         self.beside("workers")
     }
 
+    /// The folder of the outputs of runs on this machine.
+    pub fn runs_folder(&self) -> PathBuf {
+        self.folder.as_ref().map_or_else(|| self.beside("runs"), |folder| folder.join("runs"))
+    }
+
     /// The file with the token of agents over HTTP: in the log's own folder, else next to the log.
     pub fn agent_token_file(&self) -> PathBuf {
         self.folder.as_ref().map_or_else(|| self.beside("agent-token"), |folder| folder.join("agent-token"))

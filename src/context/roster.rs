@@ -45,6 +45,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         places,
         limits: None,
         leaves_limits: false,
+        outputs: Some(session.outputs()?),
     })
 }
 

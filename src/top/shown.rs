@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::ui::failure::Failure;
-use crate::ui::text::{age, millis, one_line, rfc3339, visible};
+use crate::ui::text::{age, millis, moment_of, one_line, rfc3339, visible};
 use crate::views::facts;
 use crate::views::{
     AgentView, Counts, LeaseView, ListedPlan, NeedView, PlanShown, TaskNames, TaskShown, Views, counts_of,
@@ -130,8 +130,9 @@ impl Shown {
         if let Some(plan) = &plan {
             match as_of.track(plan).await {
                 Ok(track) => {
-                    let shown = PlanShown::of(plan, as_of.at, &track.view, &as_of.states(plan).await?).tasks;
-                    tasks.extend(shown.into_iter().zip(&track.view.state().tasks).map(|(task, of)| {
+                    let shown = PlanShown::of(plan, as_of.at, &track.view, &as_of.states(plan).await?);
+                    let shown = as_of.with_outputs(shown, &track.view);
+                    tasks.extend(shown.tasks.into_iter().zip(&track.view.state().tasks).map(|(task, of)| {
                         let last = track.bars(of.plan.id).last();
                         let since = last.map(|bar| bar.ended.map_or(bar.from, |(ended, _)| ended).at);
                         TaskLine { state: task.state, task, since }
@@ -234,12 +235,19 @@ impl TaskLine {
             State::Running | State::Waiting | State::WaitingForYou | State::Paused => Tone::Busy,
             State::Skipped | State::Cancelled | State::Ready | State::Planned => Tone::Plain,
         };
-        let age = since.map(|since| age(millis(now.since(since)))).unwrap_or_default();
+        let age_of = |at| age(millis(now.since(at)));
+        let age = since.map(age_of).unwrap_or_default();
         let executor = task.executor.as_deref().map(of_executor).unwrap_or_default();
         let text = match (&task.error, &task.result) {
             (Some(error), _) => format!("error: {error}; {}", task.description),
             (None, Some(result)) => format!("{}: {result}", task.description),
-            (None, None) => task.description.clone(),
+            (None, None) => match &task.last_output {
+                Some(last) => {
+                    let age = moment_of(&last.at).map(age_of).unwrap_or_default();
+                    format!("{} ({age} ago), {}", last.line, task.description)
+                }
+                None => task.description.clone(),
+            },
         };
         Row::new(task.id.clone(), place, tone, &[&task.id, state.words(), &age, executor, &text])
     }

@@ -68,6 +68,7 @@ fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> T
         executor: Some("ann@host/7".into()),
         started_at: None,
         ended_at: None,
+        last_output: None,
         deadline: None,
         retry_at: None,
         compensates: None,

@@ -82,7 +82,8 @@ impl AsOf {
         }
         let forks = forks_of(self.store(), plan, self.at).await?;
         let states = self.states(plan).await?;
-        Ok(PlanShown { forks, ..PlanShown::of(plan, self.at, &seen.view, &states) })
+        let shown = self.with_outputs(PlanShown::of(plan, self.at, &seen.view, &states), &seen.view);
+        Ok(PlanShown { forks, ..shown })
     }
 
     /// The statistics of each project, or of one: zeros if it has no plans.

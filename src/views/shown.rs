@@ -9,6 +9,7 @@ use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::AsOf;
 use super::points::ForkJson;
 use crate::ui::text::rfc3339;
 
@@ -74,6 +75,9 @@ pub struct TaskShown {
     pub executor: Option<String>,
     pub started_at: Option<String>,
     pub ended_at: Option<String>,
+    /// While it runs on this machine: the last line that its program printed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_output: Option<LineShown>,
     pub deadline: Option<String>,
     pub retry_at: Option<String>,
     /// The task that it undoes.
@@ -81,6 +85,13 @@ pub struct TaskShown {
     /// The sub-plan that carries it out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
+}
+
+/// A line of an output.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct LineShown {
+    pub line: String,
+    pub at: String,
 }
 
 /// A question of a plan.
@@ -133,6 +144,19 @@ impl PlanShown {
     }
 }
 
+impl AsOf {
+    /// Adds to a plan as of now what its running tasks printed last.
+    pub fn with_outputs(&self, mut plan: PlanShown, view: &PlanView) -> PlanShown {
+        let Some(files) = self.crew().roster().and_then(|roster| roster.outputs.as_ref()) else { return plan };
+        let running = plan.tasks.iter_mut().zip(&view.state().tasks).filter(|(shown, _)| shown.state == State::Running);
+        for (shown, task) in running.filter(|_| !self.is_past) {
+            let last = files.last_lines(&plan.plan, task.plan.id, task.attempts, 1);
+            shown.last_output = last.map(|last| LineShown { line: last.lines, at: rfc3339(last.at) });
+        }
+        plan
+    }
+}
+
 /// The label of a task, or its number.
 pub fn name_of(view: &PlanView, task: TaskId) -> Option<String> {
     view.state().task(task).map(|task| task.plan.name())
@@ -162,6 +186,7 @@ impl TaskShown {
             executor: times.executor(),
             started_at: times.started_at.map(rfc3339),
             ended_at: times.ended_at.map(rfc3339),
+            last_output: None,
             deadline: state.due(Timer::Task(step.id)).map(rfc3339),
             retry_at: state.due(Timer::Retry(step.id)).map(rfc3339),
             compensates: step.compensates.and_then(|task| name_of(view, task)),

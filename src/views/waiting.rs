@@ -37,6 +37,7 @@ impl NeedView {
             Kind::Paused => format!("task {part} is paused: "),
             Kind::Stopped => format!("plan {plan} has stopped: "),
             Kind::Interrupted | Kind::Ready => format!("plan {plan}: "),
+            Kind::Silent => format!("task {part}: "),
             Kind::Permission | Kind::Question | Kind::Failure => format!("{part} asks: "),
             Kind::Conflict | Kind::Overdue => String::new(),
         };

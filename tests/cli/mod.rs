@@ -21,6 +21,7 @@ mod help;
 mod hostile;
 pub mod inbox;
 mod limits;
+mod logs;
 mod moved;
 mod names;
 mod pasted;

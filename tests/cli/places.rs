@@ -235,9 +235,9 @@ fn a_command_on_a_log_that_is_restored_says_what_was_lost_and_what_to_do() {
     scene.plan("Run `true`").1.expect(0);
     copy(".crewlog/log.db", "older.db");
     named_pipe(&scene, "never");
-    scene.write("plan.md", "1. Run `read line < never`\n");
+    scene.write("lost.md", "1. Run `read line < never`\n");
     let mut following = scene.start(&["events", "--follow", "--type", "TaskDispatched"]);
-    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    let mut running = scene.start(&["run", "lost.md", "--yes"]);
     let plan = running.stdout.line().trim().to_owned();
     running.stderr.until("START");
     following.stdout.until(&plan);

@@ -80,6 +80,7 @@ fn roster(agents: Vec<Agent>) -> Roster {
         places: None,
         limits: None,
         leaves_limits: false,
+        outputs: None,
     }
 }
 
@@ -97,7 +98,7 @@ async fn run_until(
 ) -> (Ending, Usage) {
     let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
     let parameters = TaskInput { folder: cwd, ..parameters.clone() };
-    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters };
+    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, output: None };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
     soon(agent.run(shell, job, prompt(&parameters), stop)).await

@@ -50,6 +50,7 @@ async fn ran(store: EventStore) -> Rig {
         places: None,
         limits: None,
         leaves_limits: false,
+        outputs: None,
     };
     let (stop, is_stopped) = watch::channel(false);
     let worker = Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report);

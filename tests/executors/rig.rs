@@ -209,6 +209,7 @@ impl Rig {
             places: None,
             limits: None,
             leaves_limits: false,
+            outputs: None,
         };
         let worker = Worker::new(self.store.clone(), roster, life, jobs, interrupted);
         let (stop, is_stopped) = watch::channel(false);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{Executor, PromptDigest, RunDetails, TaskEvent, TaskLease};
+use crewlog_planner::claim::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
     TaskInput, TaskStatus, Timer,
@@ -124,6 +124,7 @@ proptest! {
             duration_ms: epoch,
             output_bytes: epoch,
             output_is_cut: true,
+            output: Some(Box::new(OutputFile { host: text.clone(), n_bytes: epoch, sha256: text.clone() })),
         };
         let (attempt, class) = (u32::MAX, FailureClass::RateLimited { retry_after_ms: Some(7) });
         let lease_until = Timestamp(i64::from(code));

@@ -87,6 +87,7 @@ impl Crew {
             places: None,
             limits: None,
             leaves_limits: false,
+            outputs: None,
         };
         // One slot: a waiting task must not occupy it.
         let worker = equip(Worker::new(rig.store.clone(), roster, rig.life(), 1, InterruptedTask::Report));

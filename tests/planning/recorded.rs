@@ -105,7 +105,8 @@ fn executor(worker: &str) -> Executor {
 
 fn done(result: &str) -> Ending {
     let (duration_ms, output_bytes) = (7, 3);
-    let run = RunDetails { exit_code: Some(0), signal: None, duration_ms, output_bytes, output_is_cut: false };
+    let run =
+        RunDetails { exit_code: Some(0), signal: None, duration_ms, output_bytes, output_is_cut: false, output: None };
     Ending::Completed { result: result.into(), run: Some(run) }
 }
 

@@ -16,16 +16,20 @@ use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{PlannerState, Question, Task};
+use crewlog_planner::text::{duration, millis};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 
 use super::actions::{NeedAction, OWN_WORDS};
+use crate::caller;
 use crate::roster::{Roster, Unagreed};
 
 /// The most tasks of a plan that each have an item because nobody agreed to them; one more item counts the others.
 const UNAGREED_MAX: usize = 3;
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
+/// The last lines of a silent run in its item.
+const LINES_OF_SILENCE: usize = 5;
 /// The answers to a question about a failed task.
 const AFTER_FAILURE: [&str; 5] = ["retry", "done", "skip", "continue", "stop"];
 
@@ -49,6 +53,8 @@ pub enum Kind {
     Stopped,
     /// The run of a plan, or the agent with a task, died.
     Interrupted,
+    /// A program runs and has printed nothing for long.
+    Silent,
     /// A plan can go on, and nobody runs it.
     Ready,
     /// A plan or a task was paused.
@@ -200,6 +206,7 @@ pub(super) fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     let mut items: Vec<_> = view.state().open_questions().map(|question| of_question(open, question)).collect();
     let unagreed = facts.roster.map(|roster| roster.unagreed(plan, view.state())).unwrap_or_default();
     items.extend(view.state().tasks.iter().filter_map(|task| of_task(open, task)));
+    items.extend(view.state().dispatched().filter_map(|task| of_silence(facts, open, task)));
     let is_ready = |task: &Task| open.states.task(task.plan.id).state == State::Ready;
     let lacking: BTreeSet<_> = unagreed.iter().map(|unagreed| unagreed.task).collect();
     let lacks = |task: &Task| lacking.contains(&task.plan.id);
@@ -283,6 +290,24 @@ fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
     let holds_up = held_up(open.plan, open.view, |held| held == id);
     let since = open.since.get(&claim::aggregate_id(open.plan, id)).copied();
     Some(Need { since, holds_up, actions, ..Need::new(kind, named, String::new(), text) })
+}
+
+/// The item of a task whose program runs on this machine and has printed nothing for long.
+fn of_silence(facts: &Facts<'_>, open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
+    let (id, files) = (task.plan.id, facts.roster?.outputs.as_ref()?);
+    let holder = open.view.holder(id).filter(|holder| holder.has_started && !task.plan.is_delegated())?;
+    let is_run_here = !holder.is_agent() && holder.executor.host == caller::host();
+    let began = open.view.times(id).claimed_at.filter(|_| is_run_here)?;
+    let last = files.last_lines(open.plan, id, task.attempts, LINES_OF_SILENCE);
+    let since = last.as_ref().map_or(began, |last| last.at.max(began));
+    let silence = Some(facts.now.since(since)).filter(|silence| *silence >= files.quiet)?;
+    let name = &holder.executor.name;
+    let said = last.map_or_else(String::new, |last| format!(", after:\n{}", headline(&last.lines)));
+    let text = format!("{name} has printed nothing for {}{said}", duration(millis(silence)));
+    let target = open.within(id);
+    let holds_up = held_up(open.plan, open.view, |held| held == id);
+    let actions = vec![NeedAction::Cancel { target: target.clone() }];
+    Some(Need { since: Some(since), holds_up, actions, ..Need::new(Kind::Silent, target, String::new(), text) })
 }
 
 /// The items of a plan as a whole: stopped, paused, interrupted, or ready with nobody who runs it.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! worker      Begin { lock }          Start { run, spec, .. }      Stop { run, grace_ms }
-//! supervisor                 Ready                                                       Ended { run, exit, written }
+//! supervisor                 Ready                                                       Ended { run, ended }
 //! ```
 //!
 //! A command's standard input is `/dev/null` or a pipe with its input, and its output goes into pipes of the supervisor, so
@@ -45,7 +45,7 @@ use tokio::process::Child;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use crate::output::{Outputs, Written};
+use crate::output::Outputs;
 use crate::secrets::Secrets;
 
 pub use process::supervise;
@@ -83,7 +83,7 @@ pub struct Supervisor {
     /// Locked shared, and created if missing, from before the first command starts until all processes are gone. The worker
     /// may hold it shared as well; while another process holds it exclusively, the start waits.
     lock: Option<PathBuf>,
-    /// Replaced in outputs, before these are cut.
+    /// Replaced in outputs, before anything is kept of them.
     secrets: Arc<Secrets>,
     lifeline: Arc<tokio::sync::Mutex<Option<Arc<Lifeline>>>>,
 }
@@ -123,8 +123,7 @@ impl Supervisor {
             if let Some(lifeline) = &*lifeline
                 && let Some((run, ended)) = lifeline.register()
             {
-                let window = self.secrets.window();
-                let _ = lifeline.orders.send(Order::Start { run, spec, outputs, window });
+                let _ = lifeline.orders.send(Order::Start { run, spec, outputs });
                 return Ok(Supervised { run, lifeline: Arc::clone(lifeline), ended, known: None });
             }
             *lifeline = Some(self.connect().await?);
@@ -144,7 +143,8 @@ impl Supervisor {
         let pid = pid.ok_or_else(|| io::Error::other("the supervisor has exited"))?;
         let (reports, mut writer) = UnixStream::from_std(ours)?.into_split();
         let mut reports = Inbox::new(reports);
-        send(&mut writer, &Order::Begin { lock: self.lock.clone() }).await?;
+        let secrets = self.secrets.texts();
+        send(&mut writer, &Order::Begin { lock: self.lock.clone(), secrets }).await?;
         let Ok(first) = tokio::time::timeout(START_MAX, reports.next()).await else {
             // It may be stopped, and not see that its lifeline is closed.
             let _ = process.start_kill();
@@ -161,7 +161,7 @@ impl Supervisor {
         }
         let (orders, mut queue) = mpsc::unbounded_channel();
         let runs = Arc::new(Mutex::new(Some(Runs::default())));
-        let reading = read_reports(reports, process, Arc::clone(&runs), Arc::clone(&self.secrets));
+        let reading = read_reports(reports, process, Arc::clone(&runs));
         let serving = tokio::spawn(async move {
             let writing = async {
                 while let Some(order) = queue.recv().await {
@@ -220,9 +220,9 @@ impl Lifeline {
 
     /// Returns when the supervisor has taken an order: that to start nothing.
     async fn answer(&self) {
-        let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new(), ends_all: false };
+        let spec = Spec { argv: Vec::new(), input: None, cwd: None, env: Vec::new(), ends_all: false, output: None };
         if let Some((run, ended)) = self.register() {
-            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed, window: 0 });
+            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed });
             let _ = ended.await;
         }
     }
@@ -239,14 +239,11 @@ fn lock(runs: &SharedRuns) -> MutexGuard<'_, Option<Runs>> {
 }
 
 /// Passes reports on until the supervisor is gone; then ends what it left behind.
-async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns, secrets: Arc<Secrets>) {
-    while let Ok(Some(Report::Ended { run, exit, kept: [out, err] })) = reports.next().await {
+async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns) {
+    while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
         let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
         // Nobody waits for a run that was dropped.
-        if let Some(sender) = sender {
-            let written = Written { out: out.cut(&secrets), err: err.cut(&secrets) };
-            drop(sender.send(Ended { exit, written }));
-        }
+        sender.map(|sender| sender.send(ended));
     }
     #[cfg(target_os = "linux")]
     process.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).into_iter().for_each(session::end);

@@ -8,6 +8,7 @@ use std::os::unix::net::UnixStream as StdUnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
+use std::rc::Rc;
 use std::time::Duration;
 
 use rustix::io::{Errno, retry_on_intr};
@@ -20,8 +21,10 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::leaders::Leaders;
-use super::protocol::{Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, mark_of_all, send};
-use crate::output::{Kept, Outputs, collect};
+use super::protocol::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, mark_of_all, send};
+use crate::output::{Outputs, Written, collect};
+use crate::runs::RunFile;
+use crate::secrets::Secrets;
 
 /// The most threads that wait for commands; more commands queue for one.
 const THREADS_MAX: usize = 1100;
@@ -63,7 +66,8 @@ async fn follow_orders() -> io::Result<()> {
     let ignored = [SignalKind::terminate(), SignalKind::hangup(), SignalKind::interrupt(), SignalKind::child()];
     let _ignored = ignored.into_iter().map(signal).collect::<io::Result<Vec<_>>>()?;
 
-    let Some(Order::Begin { lock }) = orders.next().await? else { return Ok(()) };
+    let Some(Order::Begin { lock, secrets }) = orders.next().await? else { return Ok(()) };
+    let secrets = Rc::new(Secrets::from(secrets));
     let lock = match lock.as_deref().map(lock_shared).transpose() {
         Ok(lock) => lock,
         Err(reason) => return send(&mut reports, &Report::Refused { reason }).await,
@@ -77,10 +81,10 @@ async fn follow_orders() -> io::Result<()> {
     while is_alive || !running.is_empty() {
         tokio::select! {
             order = orders.next(), if is_alive => match order {
-                Ok(Some(Order::Start { run, spec, outputs, window })) => {
+                Ok(Some(Order::Start { run, spec, outputs })) => {
                     let (stop, stopped) = mpsc::unbounded_channel();
                     stops.insert(run, stop);
-                    running.spawn_local(carry_out(run, spec, (outputs, window), stopped, leaders.clone()));
+                    running.spawn_local(carry_out(run, spec, (outputs, Rc::clone(&secrets)), stopped, leaders.clone()));
                 }
                 Ok(Some(Order::Stop { run, grace_ms })) => _ = stops.get(&run).map(|stop| stop.send(grace_ms)),
                 Ok(Some(Order::Begin { .. }) | None) | Err(_) => is_alive = false,
@@ -88,9 +92,9 @@ async fn follow_orders() -> io::Result<()> {
             Some(ended) = running.join_next() => {
                 let (run, ended) = ended?;
                 stops.remove(&run);
-                let lost = |error: io::Error| (Exit::Lost { reason: error.to_string() }, Default::default());
-                let (exit, kept) = ended.unwrap_or_else(lost);
-                match send(&mut reports, &Report::Ended { run, exit, kept }).await {
+                let lost = |error: io::Error| (Exit::Lost { reason: error.to_string() }, Written::default());
+                let (exit, written) = ended.unwrap_or_else(lost);
+                match send(&mut reports, &Report::Ended { run, ended: Ended { exit, written } }).await {
                     Err(error) if !is_hang_up(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }
@@ -116,29 +120,30 @@ pub(super) fn lock_shared(path: &Path) -> Result<File, String> {
 /// Runs a command until its first process ends by itself or by an order; then ends the rest.
 async fn carry_out(
     run: u64,
-    spec: Spec,
-    outputs: (Outputs, usize),
+    mut spec: Spec,
+    (outputs, secrets): (Outputs, Rc<Secrets>),
     mut stops: mpsc::UnboundedReceiver<u64>,
     leaders: Leaders,
-) -> (u64, io::Result<(Exit, [Kept; 2])>) {
+) -> (u64, io::Result<(Exit, Written)>) {
     let own = std::process::id();
     let mark = if spec.ends_all { mark_of_all(own.cast_signed()) + &run.to_string() } else { format!("{own}-{run}") };
-    let ended = match start(&spec, outputs.0, &mark, &leaders) {
-        Ok((leader, out)) => supervised(leader, (outputs.1, out), &mut stops, (mark, spec.ends_all), leaders).await,
-        Err(reason) => Ok((Exit::NotStarted { reason }, Default::default())),
+    let file = spec.output.take().map(RunFile::new);
+    let ended = match start(&spec, outputs, &mark, &leaders) {
+        Ok((leader, out)) => supervised(leader, (secrets, out, file), &mut stops, (mark, spec.ends_all), leaders).await,
+        Err(reason) => Ok((Exit::NotStarted { reason }, Written::default())),
     };
     (run, ended)
 }
 
 async fn supervised(
     leader: Pid,
-    (window, outputs): (usize, [Option<Receiver>; 2]),
+    (secrets, outputs, file): (Rc<Secrets>, [Option<Receiver>; 2], Option<RunFile>),
     stops: &mut mpsc::UnboundedReceiver<u64>,
     (mark, ends_all): (String, bool),
     leaders: Leaders,
-) -> io::Result<(Exit, [Kept; 2])> {
+) -> io::Result<(Exit, Written)> {
     let (gone, is_gone) = oneshot::channel::<()>();
-    let written = tokio::task::spawn_local(collect(window, outputs, is_gone));
+    let written = tokio::task::spawn_local(collect(secrets, outputs, file, is_gone));
     let mut ended = tokio::task::spawn_blocking(move || wait_unreaped(leader));
     let mut kill_at = None;
     loop {

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
-use crate::output::{Kept, Outputs, Written};
+use crate::output::{Outputs, Written};
+use crate::secrets::SecretTexts;
 
 /// The name in the process list, free of the program's own.
 pub(super) const PROCESS_NAME: &str = "task-supervisor";
@@ -34,6 +35,8 @@ pub struct Spec {
     pub env: Vec<(String, String)>,
     /// True if every process that it starts ends with it, in any session; else a daemon continues.
     pub ends_all: bool,
+    /// The file that keeps its output while it runs and after, if one does.
+    pub output: Option<PathBuf>,
 }
 
 impl Spec {
@@ -75,7 +78,7 @@ pub enum Exit {
 }
 
 /// A command's end and its output.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ended {
     /// How it ended.
     pub exit: Exit,
@@ -87,13 +90,13 @@ pub struct Ended {
 pub(super) enum Order {
     Begin {
         lock: Option<PathBuf>,
+        /// Replaced in outputs, before anything is kept of them.
+        secrets: SecretTexts,
     },
     Start {
         run: u64,
         spec: Spec,
         outputs: Outputs,
-        /// The bytes kept behind a cut.
-        window: usize,
     },
     /// A second one can only shorten the grace.
     Stop {
@@ -106,7 +109,7 @@ pub(super) enum Order {
 pub(super) enum Report {
     Ready,
     Refused { reason: String },
-    Ended { run: u64, exit: Exit, kept: [Kept; 2] },
+    Ended { run: u64, ended: Ended },
 }
 
 /// The reading half of a lifeline.

@@ -16,6 +16,8 @@ use crate::views::{Linked, TaskShown, prompt_of_attempt};
 
 /// The longest text in characters; the command line shows longer ones in full.
 const TEXT_CHARS_MAX: usize = 40_000;
+/// The most lines of an output.
+const OUTPUT_LINES: usize = 200;
 /// The most changes that are listed.
 const CHANGES_MAX: usize = 200;
 
@@ -86,9 +88,13 @@ async fn task(look: &Look<'_>, plan: &Chosen, name: &str) -> Result<Markup, Fail
     let (id, name) = (found.plan.id, found.plan.name());
     let Some(task) = plan.shown.tasks.iter().find(|task| task.id == name) else { return Ok(Markup::default()) };
     let state = plan.states.task(id).state;
+    let files = look.shown.crew().roster().and_then(|roster| roster.outputs.as_ref()).filter(|_| !look.shown.is_past);
+    let files = files.filter(|_| state == State::Running || task.command.is_none());
+    let output = files.and_then(|files| files.last_lines(&plan.id, id, task.attempts, OUTPUT_LINES));
     let texts = [
         ("Description", Some(task.description.clone())),
         ("Command", task.command.clone()),
+        ("Output", output.map(|last| last.lines)),
         ("Error", task.error.clone()),
         ("Result", task.result.clone()),
         ("Notes", (!task.notes.is_empty()).then(|| task.notes.join("\n"))),

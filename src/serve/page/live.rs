@@ -24,6 +24,8 @@ use crate::ui::failure::Failure;
 const EVERY: Duration = Duration::from_millis(150);
 /// The page is rendered at least this often, since bars grow with time.
 const AT_REST: Duration = Duration::from_secs(20);
+/// The same with a task open, whose program may print something.
+const WATCHED: Duration = Duration::from_secs(2);
 /// The most addresses rendered at a time, and the most readers.
 const ADDRESSES_MAX: usize = 64;
 const READERS_MAX: usize = 256;
@@ -76,6 +78,7 @@ impl Lives {
 
     /// Renders an address whenever the log grows, until nobody follows it.
     async fn run(self: Arc<Self>, asked: Asked, address: String, sender: watch::Sender<Latest>) {
+        let at_rest = if asked.get("task").is_some() { WATCHED } else { AT_REST };
         while !self.ends(&address, &sender) {
             let head = match self.site.views.as_of(None).await {
                 Ok(head) => head,
@@ -96,7 +99,7 @@ impl Lives {
                 }
                 let next = async { records.next().await.is_some() };
                 let is_on = tokio::select! {
-                    next = timeout(AT_REST, next) => next.unwrap_or(true),
+                    next = timeout(at_rest, next) => next.unwrap_or(true),
                     () = sender.closed() => true,
                 };
                 if !is_on {

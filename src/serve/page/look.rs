@@ -122,6 +122,7 @@ impl<'a> Look<'a> {
         }
         let states = self.shown.states(&id).await?;
         let shown = PlanShown::of(&id, self.shown.at, &track.view, &states);
+        let shown = self.shown.with_outputs(shown, &track.view);
         self.plan = Some(Chosen { id, track, states, shown });
         Ok(())
     }

@@ -37,6 +37,7 @@ impl NeedGroup {
             | Kind::Parked
             | Kind::Stopped
             | Kind::Interrupted
+            | Kind::Silent
             | Kind::Ready
             | Kind::Paused
             | Kind::Conflict => Self::Repair,
@@ -117,6 +118,7 @@ fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
         }
         Kind::Step => (need.text.clone(), String::new()),
         Kind::Interrupted => (format!("{} was interrupted", look.short(&need.from)), need.text.clone()),
+        Kind::Silent => (format!("{} prints nothing", look.name_of_task(&need.id)), need.text.clone()),
         Kind::Ready => (format!("Nobody runs {}", look.short(&need.from)), need.text.clone()),
         Kind::Stopped => (format!("{} has stopped", look.short(&need.from)), format!("Because {}.", need.text)),
         Kind::Paused => (format!("{} is paused", look.short(&need.from)), need.text.clone()),

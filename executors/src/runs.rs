@@ -1,0 +1,352 @@
+//! The outputs of runs, while they run and after: one bounded file for each, in a folder of this machine.
+//!
+//! A file has the first 8 MiB of an output and the last 8 MiB. The second half is a ring, and once that is full, the length of
+//! the whole output follows it. Texts are written with their secrets replaced.
+
+use std::cmp::Reverse;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crewlog_mq::Timestamp;
+use crewlog_planner::claim::OutputFile;
+use crewlog_planner::plan::TaskId;
+use sha2::{Digest, Sha256};
+
+use crate::caller::host;
+use crate::private::{PRIVATE, make_folder};
+use crate::programs::digest;
+use crate::transcript::shown;
+
+/// The bytes kept of the start of an output, and of its end.
+pub const HALF_BYTES: u64 = 8 << 20;
+/// The bytes of all files together, unless the configuration sets another limit.
+pub const RUNS_BYTES_MAX: u64 = 1 << 30;
+/// How long a run may print nothing, unless the configuration sets another time.
+pub const QUIET: Duration = Duration::from_secs(600);
+/// The bytes of an output that are read for its last lines.
+const LAST_BYTES_MAX: u64 = 64 << 10;
+/// The longest name of a plan that is the name of its folder too.
+const NAME_BYTES_MAX: usize = 120;
+
+/// The folder of the outputs of a log.
+#[derive(Debug, Clone)]
+pub struct OutputFiles {
+    folder: PathBuf,
+    bytes_max: u64,
+    /// How long a run may print nothing before the inbox says so.
+    pub quiet: Duration,
+}
+
+/// The end of an output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastOutput {
+    /// Its last lines.
+    pub lines: String,
+    /// When they came, by the clock of this machine.
+    pub at: Timestamp,
+}
+
+impl OutputFiles {
+    /// A folder, which need not exist, the bytes of all its files together, and the longest silence.
+    #[must_use]
+    pub fn new(folder: PathBuf, bytes_max: u64, quiet: Duration) -> Self {
+        Self { folder, bytes_max, quiet }
+    }
+
+    /// The last lines of the last run of an attempt here, as a person reads them.
+    #[must_use]
+    pub fn last_lines(&self, plan: &str, task: TaskId, attempt: u32, n_lines: usize) -> Option<LastOutput> {
+        let kept = Kept::open(&self.last(plan, task, attempt)?).ok()?;
+        let (text, changed_at) = (kept.last_lines(LAST_BYTES_MAX).ok()?, kept.changed_at().ok()?);
+        let shown = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
+        let since = changed_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let lines = shown[shown.len().saturating_sub(n_lines)..].join("\n");
+        Some(LastOutput { lines, at: Timestamp(0).plus(since) })
+    }
+
+    /// The file of a run.
+    #[must_use]
+    pub fn file(&self, plan: &str, task: TaskId, attempt: u32, epoch: u64) -> PathBuf {
+        self.folder_of(plan).join(format!("{task}-{attempt}-{epoch}.log"))
+    }
+
+    /// The file of the last run of an attempt that printed something here.
+    #[must_use]
+    pub fn last(&self, plan: &str, task: TaskId, attempt: u32) -> Option<PathBuf> {
+        let begin = format!("{task}-{attempt}-");
+        let epoch = |path: &PathBuf| {
+            path.file_name()?.to_str()?.strip_prefix(&begin)?.strip_suffix(".log")?.parse::<u64>().ok()
+        };
+        let files = fs::read_dir(self.folder_of(plan)).into_iter().flatten().flatten().map(|entry| entry.path());
+        files.filter_map(|path| Some((epoch(&path)?, path))).max().map(|(_, path)| path)
+    }
+
+    fn folder_of(&self, plan: &str) -> PathBuf {
+        self.folder.join(folder_name(plan))
+    }
+
+    /// Removes files until those left have at most nine tenths of the limit, if they have more than that limit: first those of
+    /// plans that are not `open`, the oldest first.
+    ///
+    /// # Errors
+    /// Only those of `open`.
+    pub async fn make_room<E>(&self, open: impl Future<Output = Result<Vec<String>, E>>) -> Result<(), E> {
+        let mut files = self.files();
+        let mut n_bytes: u64 = files.iter().map(|file| file.n_bytes).sum();
+        if n_bytes <= self.bytes_max {
+            return Ok(());
+        }
+        let open: Vec<_> = open.await?.iter().map(|plan| folder_name(plan)).collect();
+        files.sort_by_key(|file| Reverse((open.iter().any(|open| **open == *file.folder), file.changed_at)));
+        while n_bytes > self.bytes_max / 10 * 9
+            && let Some(file) = files.pop()
+        {
+            n_bytes -= file.n_bytes;
+            // Another process may have removed it.
+            let _ = fs::remove_file(&file.path);
+            let _ = file.path.parent().map(fs::remove_dir);
+        }
+        Ok(())
+    }
+
+    fn files(&self) -> Vec<Found> {
+        let of_folder = |folder: fs::DirEntry| {
+            let files = fs::read_dir(folder.path()).into_iter().flatten().flatten();
+            files.filter_map(move |file| {
+                let found = file.metadata().ok()?;
+                let changed_at = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                Some(Found { folder: folder.file_name(), path: file.path(), n_bytes: found.len(), changed_at })
+            })
+        };
+        fs::read_dir(&self.folder).into_iter().flatten().flatten().flat_map(of_folder).collect()
+    }
+}
+
+/// A file of the folder.
+struct Found {
+    folder: OsString,
+    path: PathBuf,
+    n_bytes: u64,
+    changed_at: SystemTime,
+}
+
+/// A plan's id, where that is the name of a folder.
+fn folder_name(plan: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let is_name = plan.len() <= NAME_BYTES_MAX && !plan.starts_with('.') && plan.chars().all(is_plain);
+    if is_name { plan.to_owned() } else { digest(&[plan.to_owned()]) }
+}
+
+/// The output of a run, as it is written. A file that cannot be written costs the output, never the result.
+pub(crate) struct RunFile {
+    path: PathBuf,
+    file: Option<File>,
+    n_bytes: u64,
+}
+
+impl RunFile {
+    /// Made with the first byte.
+    pub(crate) const fn new(path: PathBuf) -> Self {
+        Self { path, file: None, n_bytes: 0 }
+    }
+
+    pub(crate) fn write(&mut self, text: &[u8]) -> io::Result<()> {
+        if self.file.is_none() && !text.is_empty() {
+            self.path.parent().map_or(Ok(()), make_folder)?;
+            self.file = Some(File::options().write(true).create(true).truncate(true).mode(PRIVATE).open(&self.path)?);
+        }
+        let (mut rest, Some(file)) = (text, &self.file) else { return Ok(()) };
+        while !rest.is_empty() {
+            let (at, room) = place(self.n_bytes);
+            let (now, later) = rest.split_at(rest.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            file.write_all_at(now, at)?;
+            self.n_bytes += now.len() as u64;
+            rest = later;
+        }
+        if self.n_bytes > 2 * HALF_BYTES {
+            file.write_all_at(&self.n_bytes.to_le_bytes(), 2 * HALF_BYTES)?;
+        }
+        Ok(())
+    }
+}
+
+/// The place of a byte of an output in its file, and the bytes from there to the next jump.
+fn place(byte: u64) -> (u64, u64) {
+    let at = if byte < HALF_BYTES { byte } else { HALF_BYTES + byte % HALF_BYTES };
+    (at, HALF_BYTES - byte % HALF_BYTES)
+}
+
+/// The part of an output that a file has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// The bytes of the whole output.
+    pub n_bytes: u64,
+    file: PathBuf,
+}
+
+impl Kept {
+    /// The output in a file, up to now.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open(file: &Path) -> io::Result<Self> {
+        let length = fs::metadata(file)?.len();
+        let mut n_bytes = length.to_le_bytes();
+        if length > 2 * HALF_BYTES {
+            File::open(file)?.read_exact_at(&mut n_bytes, 2 * HALF_BYTES)?;
+        }
+        Ok(Self { n_bytes: u64::from_le_bytes(n_bytes), file: file.to_owned() })
+    }
+
+    /// The first byte of the end, which is kept too.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.n_bytes.saturating_sub(HALF_BYTES).max(self.n_bytes.min(HALF_BYTES))
+    }
+
+    /// Writes the output from a byte on, with a line in place of the bytes that are not kept.
+    ///
+    /// # Errors
+    /// It cannot be read or written.
+    pub fn copy(&self, from: u64, mut to: impl Write) -> io::Result<()> {
+        let file = File::open(&self.file)?;
+        let (mut byte, mut bytes) = (from, vec![0; 64 << 10]);
+        while byte < self.n_bytes {
+            if (HALF_BYTES..self.end()).contains(&byte) {
+                writeln!(to, "\n... {} bytes dropped ...", self.end() - byte)?;
+                byte = self.end();
+            }
+            let (at, room) = place(byte);
+            let n_wanted = room.min(self.n_bytes - byte).min(bytes.len() as u64);
+            let n_read = file.read_at(&mut bytes[..usize::try_from(n_wanted).unwrap_or(usize::MAX)], at)?;
+            if n_read == 0 {
+                break;
+            }
+            to.write_all(&bytes[..n_read])?;
+            byte += n_read as u64;
+        }
+        Ok(())
+    }
+
+    /// The last lines of an output, with at most this many bytes.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn last_lines(&self, n_bytes_max: u64) -> io::Result<String> {
+        let end = if self.end() > HALF_BYTES { self.end() } else { 0 };
+        let (from, mut text) = (self.n_bytes.saturating_sub(n_bytes_max).max(end), Vec::new());
+        self.copy(from, &mut text)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let cut = if from > 0 { text.find('\n').map_or(0, |end| end + 1) } else { 0 };
+        Ok(text[if cut < text.len() { cut } else { 0 }..].to_owned())
+    }
+
+    /// When the program last printed something.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn changed_at(&self) -> io::Result<SystemTime> {
+        fs::metadata(&self.file)?.modified()
+    }
+
+    /// The record of it in the log.
+    pub(crate) fn record(&self) -> io::Result<OutputFile> {
+        let mut hasher = Hashing(Sha256::new(), 0);
+        self.copy(0, &mut hasher)?;
+        let sha256 = hasher.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(OutputFile { host: host(), n_bytes: hasher.1, sha256 })
+    }
+}
+
+struct Hashing(Sha256, u64);
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        self.1 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(file: &Path) -> String {
+        let mut text = Vec::new();
+        Kept::open(file).unwrap().copy(0, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[test]
+    fn a_file_keeps_the_start_and_the_end_of_an_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let half = usize::try_from(HALF_BYTES).unwrap();
+        let all: String = (0..3 * half / 16).map(|n| format!("{n:015}\n")).collect();
+        for n_bytes in [1, half - 1, half, half + 16, 2 * half - 1, 2 * half, 2 * half + 16, 3 * half] {
+            let (path, text) = (folder.path().join(n_bytes.to_string()), &all[..n_bytes]);
+            let mut file = RunFile::new(path.clone());
+            text.as_bytes().chunks(70_001).for_each(|piece| file.write(piece).unwrap());
+            let kept = Kept::open(&path).unwrap();
+            assert_eq!(kept.n_bytes, n_bytes as u64);
+            let n_dropped = n_bytes.saturating_sub(2 * half);
+            let expected = match n_dropped {
+                0 => text.to_owned(),
+                n => format!("{}\n... {n} bytes dropped ...\n{}", &text[..half], &text[half + n..]),
+            };
+            assert!(text_of(&path) == expected, "{n_bytes}");
+            assert!(fs::metadata(&path).unwrap().len() <= 2 * HALF_BYTES + 8);
+            let record = kept.record().unwrap();
+            assert_eq!(record.n_bytes, expected.len() as u64);
+            let last = kept.last_lines(33).unwrap();
+            assert!(text.ends_with(&last) && last.len() <= 33 && !last.is_empty(), "{n_bytes} {last:?}");
+        }
+        assert!(RunFile::new(folder.path().join("none")).write(b"").is_ok() && !folder.path().join("none").exists());
+    }
+
+    #[tokio::test]
+    async fn room_is_made_of_the_oldest_outputs_of_ended_plans_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = OutputFiles::new(folder.path().join("runs"), 100, QUIET);
+        let write = |plan: &str, task: u64, age: u64| {
+            let path = runs.file(plan, TaskId(task), 1, 1);
+            RunFile::new(path.clone()).write(&[b'x'; 30]).unwrap();
+            let at = SystemTime::now() - Duration::from_secs(age);
+            File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
+        };
+        let all = [("open", 1, 900), ("odd/plan", 1, 800), ("ended", 1, 500), ("ended", 2, 700)];
+        all.iter().for_each(|(plan, task, age)| write(plan, *task, *age));
+        let left = || {
+            let is_left = |(plan, task, _): &&(&str, u64, u64)| runs.last(plan, TaskId(*task), 1).is_some();
+            all.iter().filter(is_left).map(|(plan, task, _)| (*plan, *task)).collect::<Vec<_>>()
+        };
+        let open = || async { Ok::<_, ()>(vec!["open".to_owned()]) };
+        runs.make_room(open()).await.unwrap();
+        assert_eq!(left(), [("open", 1), ("ended", 1), ("ended", 2)], "the oldest of an ended plan is gone");
+        runs.make_room(async { Err(()) }).await.expect("there is room");
+        write("ended", 3, 1);
+        write("ended", 4, 1);
+        assert_eq!(runs.make_room(async { Err(()) }).await, Err(()));
+        runs.make_room(open()).await.unwrap();
+        assert_eq!(left(), [("open", 1)]);
+    }
+
+    #[test]
+    fn the_last_run_of_an_attempt_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let runs = OutputFiles::new(folder.path().to_owned(), 0, QUIET);
+        assert_eq!(runs.last("p", TaskId(1), 1), None);
+        for (task, attempt, epoch) in [(1, 1, 2), (1, 1, 10), (1, 2, 11), (11, 1, 12)] {
+            RunFile::new(runs.file("p", TaskId(task), attempt, epoch)).write(b"x").unwrap();
+        }
+        assert_eq!(runs.last("p", TaskId(1), 1), Some(runs.file("p", TaskId(1), 1, 10)));
+    }
+}
