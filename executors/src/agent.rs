@@ -19,7 +19,7 @@ use crate::programs::ProgramConsent;
 use crate::run::{Finished, Job, Stop, run};
 use crate::shell::{Shell, shell_word};
 use crate::supervisor::Spec;
-use crate::usage::{Reported, read, usage_so_far, with_estimate};
+use crate::usage::{Reported, read, usage_so_far, with_estimate, with_unknown};
 
 /// The argument that is replaced by the prompt.
 pub const PLACEHOLDER: &str = "{prompt}";
@@ -51,6 +51,8 @@ pub struct Agent {
     pub jobs: usize,
     /// Output of a failed run that means a rate limit, in any case.
     pub rate_limited: Vec<String>,
+    /// The most that its runs under one account of one host may cost in a day, in millionths of its unit.
+    pub budget_per_day: Option<u64>,
     /// The agreement that it needs.
     pub consent: Option<ProgramConsent>,
 }
@@ -118,7 +120,7 @@ impl Agent {
                 // A text within JSON was hidden by its escapes.
                 let text = shell.supervisor.redacted(&text);
                 let failure = failure.map(|said| shell.supervisor.redacted(&said));
-                let usage = with_estimate(usage, counts_tokens, &prompt, &text);
+                let usage = with_unknown(with_estimate(usage, counts_tokens, &prompt, &text));
                 let ending = match finished.failure(failure.as_deref()) {
                     None => answered(finished, &text),
                     Some(how) => self.failed(finished, &how, &text),
@@ -131,7 +133,8 @@ impl Agent {
                     (Ending::Failed { error, class, run }, Usage::default())
                 }
                 (ending, Written { out, .. }) => {
-                    (ending, with_estimate(usage_so_far(&out.text), counts_tokens, &prompt, &out.text))
+                    let usage = with_estimate(usage_so_far(&out.text), counts_tokens, &prompt, &out.text);
+                    (ending, with_unknown(usage))
                 }
             },
         }

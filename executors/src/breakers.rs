@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Runner, Timestamp};
 use crewlog_planner::crew::breaker::{self, Breaker, BreakerCommand};
+use crewlog_planner::text::{millis, money};
 use futures::TryStreamExt;
 
 use crate::agent::Agent;
@@ -20,6 +21,21 @@ pub enum Clearance {
     Probe,
     /// Its executor waits for a limit.
     Refused,
+}
+
+/// The budget of an agent for a day, in millionths of its unit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DayBudget {
+    /// All of it.
+    pub budget: u64,
+    /// The part that is used.
+    pub spent: u64,
+    /// The rest.
+    pub left: u64,
+    /// The time until the next day, by the zone of this machine.
+    pub ends_in_ms: u64,
+    day: String,
+    tomorrow: Timestamp,
 }
 
 /// The breakers on a log. Clones share them.
@@ -114,6 +130,33 @@ impl Breakers {
         warn_of(self.decide(executor, end, cause).await.map(drop));
     }
 
+    /// The budget of an agent for today, if it has one.
+    #[must_use]
+    pub fn left_today(&self, agent: &Agent) -> Option<DayBudget> {
+        let (budget, now) = (agent.budget_per_day?, self.store.now());
+        let (day, tomorrow) = today(now)?;
+        let spent = self.of(&agent.name, |breaker| breaker.spent_on(&day)).unwrap_or_default();
+        let ends_in_ms = millis(tomorrow.since(now));
+        Some(DayBudget { budget, spent, left: budget.saturating_sub(spent), ends_in_ms, day, tomorrow })
+    }
+
+    /// Counts the cost of a run towards the budget of the day, and says when four fifths of it are used.
+    pub async fn spend(&self, agent: &Agent, task: &str, cost_micros: u64, cause: &Cause) {
+        let today = self.left_today(agent).filter(|_| cost_micros > 0);
+        let Some(DayBudget { budget, spent, day, tomorrow, .. }) = today else { return };
+        let spend = || {
+            let (task, day, now) = (task.to_owned(), day.clone(), self.store.now());
+            BreakerCommand::Spend { task, day, cost_micros, budget, tomorrow, now }
+        };
+        warn_of(self.decide(&agent.name, spend, cause).await.map(drop));
+        let is_near = |spent: u64| spent >= budget - budget / 5;
+        let after = spent.saturating_add(cost_micros);
+        if is_near(after) && !is_near(spent) {
+            let (after, budget) = (money(after), money(budget));
+            tracing::warn!("{} has used {after} of its budget of {budget} for today", agent.name);
+        }
+    }
+
     /// A person ends the wait of an agent. Returns false if it does not wait.
     ///
     /// # Errors
@@ -154,6 +197,13 @@ impl Breakers {
     fn known(&self) -> MutexGuard<'_, (Position, BTreeMap<String, Breaker>)> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The date in the zone of this machine, and the start of the next.
+fn today(now: Timestamp) -> Option<(String, Timestamp)> {
+    let now = jiff::Timestamp::from_microsecond(now.0).ok()?.to_zoned(jiff::tz::TimeZone::system());
+    let tomorrow = now.tomorrow().ok()?.start_of_day().ok()?;
+    Some((now.date().to_string(), Timestamp(tomorrow.timestamp().as_microsecond())))
 }
 
 fn warn_of(done: Result<(), Error>) {

@@ -25,6 +25,7 @@ pub mod keys;
 pub mod limits;
 pub mod liveness;
 pub mod matching;
+mod metering;
 pub mod model;
 pub mod output;
 pub mod plan_ids;

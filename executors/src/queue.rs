@@ -6,13 +6,14 @@ use std::sync::OnceLock;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim::Holder;
-use crewlog_planner::event::{self, About, Event, PlannerCmd, TaskInput};
+use crewlog_planner::event::{self, About, Budget, Event, PlannerCmd, TaskInput};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::{is_task_undecryptable, key_of};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
 use crate::history::History;
+use crate::metering::left_for_run;
 use crate::plans::plan_of;
 use crate::prompts::Rendered;
 
@@ -229,6 +230,12 @@ impl Plans {
     /// The tasks of a plan that are being started have changed.
     pub(crate) fn changed(&mut self, plan: &str) {
         self.0.get_mut(plan).into_iter().for_each(|worked| _ = worked.startable.take());
+    }
+
+    /// The rest of the budgets for a run of a task.
+    pub(crate) fn left_for(&self, plan: &str, task: TaskId) -> Budget {
+        let state = self.0.get(plan).map(|worked| worked.view.state());
+        state.and_then(|state| Some(left_for_run(state, state.task(task)?))).unwrap_or_default()
     }
 
     /// The prompt of a dispatched task as of now.

@@ -30,6 +30,13 @@ pub enum Stop {
     Interrupted,
     /// The worker lost the task to another.
     Lost,
+    /// A budget is used up; that of a day for so long.
+    OverBudget {
+        /// The budget, and the usage.
+        error: String,
+        /// Until the budget of the day begins again.
+        wait_ms: Option<u64>,
+    },
 }
 
 impl Stop {
@@ -37,6 +44,11 @@ impl Stop {
     pub(crate) fn ending(self, is_running: bool) -> Ending {
         match self {
             Self::Cancelled { reason } => Ending::Stopped { reason },
+            Self::OverBudget { error, wait_ms } => {
+                let retry_after_ms = wait_ms;
+                let class = wait_ms.map_or(FailureClass::OverBudget, |_| FailureClass::RateLimited { retry_after_ms });
+                Ending::Failed { error, class, run: None }
+            }
             Self::Interrupted | Self::Lost => {
                 Ending::Released { reason: "the worker was interrupted".into(), cut_off: is_running }
             }

@@ -115,7 +115,7 @@ impl SubPlanRun<'_> {
                     return Ending::Released { reason, cut_off: false };
                 }
             }
-            Stop::Lost => {}
+            Stop::Lost | Stop::OverBudget { .. } => {}
         }
         stop.ending(false)
     }

@@ -65,10 +65,7 @@ pub fn usage_so_far(text: &str) -> Usage {
     }
     let mut run = AgentRun::default();
     objects(text.trim_end()).0.iter().for_each(|event| run.take(event));
-    if run.usage.is_nothing() {
-        run.messages.values().for_each(|message| run.usage.add(message));
-    }
-    run.usage
+    run.so_far()
 }
 
 /// The JSON objects that begin a line, also of arrays, and whether the text begins or ends with one: others are quoted in it.
@@ -94,7 +91,7 @@ fn objects(whole: &str) -> (Vec<Value>, bool) {
 
 /// The run of a coding agent, as its events tell.
 #[derive(Default)]
-struct AgentRun {
+pub(crate) struct AgentRun {
     is_known: bool,
     end: Option<Option<String>>,
     text: Option<String>,
@@ -104,7 +101,16 @@ struct AgentRun {
 }
 
 impl AgentRun {
-    fn take(&mut self, event: &Value) {
+    /// The totals of its events, else the sum of its messages.
+    pub(crate) fn so_far(&self) -> Usage {
+        let mut usage = self.usage;
+        if usage.is_nothing() {
+            self.messages.values().for_each(|message| usage.add(message));
+        }
+        usage
+    }
+
+    pub(crate) fn take(&mut self, event: &Value) {
         let kind = event["type"].as_str().unwrap_or_default();
         let part = &event["part"];
         let fails = |has_failed: bool| has_failed.then(|| failure_of(event));
@@ -201,6 +207,12 @@ pub fn with_estimate(usage: Usage, is_wanted: bool, prompt: &str, output: &str) 
     }
     let (input_tokens, output_tokens) = (estimate_tokens(prompt), estimate_tokens(output));
     Usage { input_tokens, output_tokens, estimated_tokens: input_tokens + output_tokens, ..usage }
+}
+
+/// The usage of a run of an agent, with the parts that nobody reported as unknown.
+pub fn with_unknown(usage: Usage) -> Usage {
+    let n_without_tokens = u64::from(usage.input_tokens == 0 && usage.output_tokens == 0);
+    Usage { n_without_tokens, n_without_cost: u64::from(usage.cost_micros == 0), ..usage }
 }
 
 /// A value that is neither a number of tokens nor a price is ignored with a warning.

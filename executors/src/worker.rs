@@ -29,6 +29,7 @@ use crate::breakers::Clearance;
 use crate::claiming::{ClaimOutcome, claim_of, claim_task};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
+use crate::metering::over_budget;
 use crate::planning::open_plans;
 use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
@@ -280,6 +281,9 @@ impl Worker {
             }
         };
         let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
+        if let (Some(limits), Actor::Agent(agent, _)) = (limits, actor) {
+            limits.spend(agent, &dispatch.target(), usage.cost_micros, &dispatch.cause).await;
+        }
         if let (Some(limits), Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. }) =
             (limits, &ending)
         {
@@ -307,19 +311,14 @@ impl Worker {
         mut plan_stop: watch::Receiver<Option<Stop>>,
     ) -> (Ending, Usage) {
         let (stop, mut run_stop) = watch::channel(None);
-        let output = self.roster.outputs.as_ref().filter(|_| key_of(&dispatch.tags).is_none());
-        let job = Job {
-            plan: &dispatch.plan,
-            task: dispatch.task,
-            attempt: dispatch.attempt,
-            epoch,
-            parameters: &dispatch.parameters,
-            output: output.map(|files| files.file(&dispatch.plan, dispatch.task, dispatch.attempt, epoch)),
-        };
+        let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
+        let files = self.roster.outputs.as_ref().filter(|_| key_of(tags).is_none());
+        let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
+        let job = Job { plan, task: *task, attempt: *attempt, epoch, parameters, output: file.clone() };
         let run = async {
             match actor {
                 Actor::SubPlan(sub_plan) => {
-                    let (store, agents, tags, cause) = (&self.store, &self.agents, &*dispatch.tags, &dispatch.cause);
+                    let (store, agents) = (&self.store, &self.agents);
                     let (trust, knows_tools) = (self.roster.trust.as_ref(), self.roster.knows_tools);
                     let run = SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust, knows_tools };
                     run.run(&mut run_stop).await
@@ -346,7 +345,7 @@ impl Worker {
             loop {
                 tokio::time::sleep(wait).await;
                 let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-                let cause = dispatch.cause.clone().keeping(renewal.recorded());
+                let cause = cause.clone().keeping(renewal.recorded());
                 wait = RENEW_INTERVALS[1];
                 match tokio::time::timeout(RENEW_MAX, claim.execute(renewal, &cause)).await {
                     Ok(Ok(_)) => (renewed, wait) = (self.store.now(), RENEW_INTERVALS[0]),
@@ -366,9 +365,17 @@ impl Worker {
             stop.send_replace(Some(Stop::Lost));
             std::future::pending().await
         };
+        let metering = async {
+            if let (Some(file), Actor::Agent(agent, _)) = (file, actor) {
+                let (budget, target) = (&dispatch.parameters.budget, dispatch.target());
+                stop.send_replace(Some(over_budget(&self.roster, agent, budget, &target, file).await));
+            }
+            std::future::pending().await
+        };
         tokio::select! {
             ending = acting => ending,
             ending = renewing => ending,
+            ending = metering => ending,
         }
     }
 }
@@ -420,12 +427,15 @@ impl WorkerLoop {
 
     /// Starts tasks while there are free places.
     fn start(&mut self) {
-        while let Some(dispatch) = self.next() {
+        while let Some(mut dispatch) = self.next() {
             let key = dispatch.key();
             let Some(actor) = self.worker.roster.actor(dispatch.kind, &dispatch.parameters) else { return };
             let takes_place = !actor.only_waits();
             let agent = actor.jobs().map(|_| actor.name().to_owned());
             let prompt = agent.as_ref().and_then(|_| self.plans.prompt(&key.0, key.1));
+            if agent.is_some() {
+                dispatch.parameters.budget = self.plans.left_for(&key.0, key.1);
+            }
             let (stop, receiver) = watch::channel(None);
             let attempt = dispatch.attempt;
             self.plans.changed(&key.0);

@@ -405,6 +405,8 @@ pub struct TaskPlan {
     pub retry: Option<u32>,
     /// The time limit of one attempt, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// The most that all its attempts may cost, in millionths of its program's unit.
+    pub budget_micros: Option<u64>,
     /// True if neither its group nor a later step waits for it.
     pub optional: bool,
     /// Overrides the plan's policy.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Purpose, QuestionId, TaskStatus};
+use crate::event::{Purpose, QuestionId, TaskStatus, Usage};
 use crate::is_default;
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
@@ -38,6 +38,8 @@ pub struct Task {
     pub n_limits: u32,
     /// The task whose failure stopped the plan, if this one was skipped for that.
     pub stopped_by: Option<TaskId>,
+    /// The usage of its attempts since it was planned or reopened.
+    pub spent: Usage,
     /// The last claim whose usage is recorded.
     pub usage_epoch: u64,
     /// The event by which it ended, counted in the plan's history; 0 before.

@@ -97,3 +97,22 @@ pub(crate) fn equal_share(lengths: impl IntoIterator<Item = usize>, room: usize)
     }
     usize::MAX
 }
+
+/// Millionths of a unit, in units: `0.600000`.
+pub fn money(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
+/// A cost in millionths: `2`, `2.50`.
+///
+/// # Errors
+/// It is none.
+pub fn price(typed: &str) -> Result<u64, String> {
+    let wrong = || "invalid cost: use a number such as 2 or 2.50".to_owned();
+    let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
+    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
+        return Err(wrong());
+    }
+    format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
+}

@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting, price};
+use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting};
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::state::Measure;
+use crewlog_planner::text::price;
 use crewlog_planner::{parse, priority};
 
 use crate::cli::typed::{Parse, millis};

@@ -9,9 +9,10 @@ use clap::Args;
 use crewlog_executors::divergence::{Divergence, Parted};
 use crewlog_executors::plans::tasks_of;
 use crewlog_mq::{Error, EventStore, Position, Range, Recorded};
-use crewlog_planner::event::{Usage, money};
+use crewlog_planner::event::Usage;
 use crewlog_planner::lifecycle::{Observed, States};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::state::Measure;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ use crate::views::at::{Point, position_of};
 use crate::views::changes::{Change, in_short, is_nothing};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::load_view;
+use crate::views::text;
 
 #[derive(Debug, Args)]
 pub struct Diff {
@@ -119,13 +121,8 @@ pub async fn outcomes(session: &Session, one: &PlanAt, other: &PlanAt) -> Result
 }
 
 fn used(usage: &Usage) -> String {
-    let Usage { input_tokens, output_tokens, cost_micros, estimated_tokens, .. } = usage;
-    if *usage == Usage::default() {
-        return String::new();
-    }
-    let estimated =
-        if *estimated_tokens > 0 { format!(" ({estimated_tokens} of them estimated)") } else { String::new() };
-    format!(", {input_tokens} input, {output_tokens} output tokens{estimated}, a cost of {}", money(*cost_micros))
+    let of = [Measure::Tokens, Measure::Cost].into_iter().filter_map(|measure| text::used(measure, usage));
+    of.map(|used| format!(", {used}")).collect()
 }
 
 /// The facts of a plan, its tasks and its questions, by `of`, `name` and `field` of a change.

@@ -23,6 +23,7 @@ use crewlog_executors::subplans::SUB_PLANS;
 use crewlog_planner::agents::registry::{Tool, ToolRegistry};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::protocol::AgentType;
+use crewlog_planner::text::price;
 use serde::Deserialize;
 use serde::de::Deserializer;
 use toml::Spanned;
@@ -284,6 +285,8 @@ struct AgentToml {
     jobs: Option<usize>,
     #[serde(default, deserialize_with = "signs")]
     rate_limited: Vec<String>,
+    #[serde(default, deserialize_with = "cost")]
+    budget_per_day: Option<u64>,
 }
 
 fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
@@ -324,6 +327,14 @@ fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
     })
 }
 
+fn cost<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    checked(from, |written: toml::Value| match written {
+        toml::Value::Integer(whole) => price(&whole.to_string()).map(Some),
+        toml::Value::Float(part) => price(&part.to_string()).map(Some),
+        _ => Err("a budget is a number such as 20 or 2.50".into()),
+    })
+}
+
 fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
         true => Err("an empty text matches every output: write a text that the program prints".into()),
@@ -340,12 +351,13 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
-    for (name, AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited }) in written {
+    for (name, AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited, budget_per_day }) in written {
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
         let (name, program, jobs) = (name.into_inner(), command.into_inner(), jobs.unwrap_or(1));
         let timeout = timeout.map(|timeout| timeout.value);
-        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited, consent: None });
+        let consent = None;
+        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited, budget_per_day, consent });
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let set = |(key, value): (Spanned<String>, toml::Value)| {

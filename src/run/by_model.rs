@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::model::{AskError, Asker, Client, ModelError, ModelRead, NoAnswer};
 use crewlog_mq::EventStore;
-use crewlog_planner::event::{Usage, money};
+use crewlog_planner::event::Usage;
 use crewlog_planner::model::{AnswerError, ModelRequest, Proposed, TooLong, plan_request, read_plan, request_tag};
 use crewlog_planner::parse::ParsedPlan;
 use crewlog_planner::plan::{NodeKind, Origin};
+use crewlog_planner::text::money;
 use crewlog_planner::validity::InvalidPlan;
 
 use crate::consent::{confirm, give};

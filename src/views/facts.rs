@@ -5,6 +5,7 @@ use std::io::Write;
 
 use crewlog_executors::agent::Agent;
 use crewlog_mq::Timestamp;
+use crewlog_planner::text::money;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -112,5 +113,6 @@ pub fn configured(agent: &Agent) -> Value {
         "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         "jobs": agent.jobs,
         "rate_limited": agent.rate_limited,
+        "budget_per_day": agent.budget_per_day.map(money),
     })
 }

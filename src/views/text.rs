@@ -4,14 +4,14 @@ use std::io::Write;
 
 use crewlog_executors::crew::question_text;
 use crewlog_mq::Timestamp;
-use crewlog_planner::event::Timer;
+use crewlog_planner::event::{Timer, Usage};
 use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::Parent;
 use crewlog_planner::prompt::headline;
 use crewlog_planner::state::{Measure, PlannerState, Question, Task};
 use crewlog_planner::view::PlanView;
 
-use crate::ui::text::{ago, clock, duration, in_one_line, millis, one_line, visible};
+use crate::ui::text::{ago, clock, count, duration, in_one_line, millis, one_line, visible};
 use crate::views::at::Point;
 
 pub fn print_view(
@@ -85,14 +85,35 @@ pub fn took(view: &PlanView, task: &Task, state: State, now: Timestamp) -> Optio
     Some(millis(until.since(times.claimed_at?)))
 }
 
+/// The amount of a measure in a usage, in words, with how much of it is estimated or unknown; none without a use.
+pub fn used(measure: Measure, usage: &Usage) -> Option<String> {
+    let (amount, estimated) = (measure.of(usage), usage.estimated_tokens);
+    let (n_unknown, unknown) = match measure {
+        Measure::Tokens => (usage.n_without_tokens, "an unknown number of tokens"),
+        Measure::Cost => (usage.n_without_cost, "an unknown cost"),
+        Measure::Duration => (0, ""),
+    };
+    let known = (amount > 0).then(|| match measure.words(amount) {
+        words if measure != Measure::Tokens || estimated == 0 => words,
+        words if estimated >= amount => format!("{words} (estimated)"),
+        words => format!("{words} ({estimated} of them estimated)"),
+    });
+    let unknown = (n_unknown > 0).then(|| format!("{unknown} in {}", count(n_unknown as usize, "run")));
+    let parts = known.into_iter().chain(unknown).collect::<Vec<_>>();
+    (!parts.is_empty()).then(|| parts.join(" and "))
+}
+
 fn print_limits(mut to: impl Write, state: &PlannerState, now: Timestamp) -> std::io::Result<()> {
     if let Some(at) = state.due(Timer::Plan) {
         writeln!(to, "must end by {}", clock(at, now))?;
     }
     let spent = state.spent();
     let of = Measure::ALL.map(|measure| match measure.limit(&state.config.budget) {
-        Some(limit) => Some(format!("{} of {}", measure.words_of(&spent), measure.words(limit))),
-        None => (measure.of(&spent) > 0).then(|| measure.words_of(&spent)),
+        Some(limit) => {
+            let used = used(measure, &spent).unwrap_or_else(|| measure.words(0));
+            Some(format!("{used} of {}", measure.words(limit)))
+        }
+        None => used(measure, &spent),
     });
     let of = of.into_iter().flatten().collect::<Vec<_>>();
     if of.is_empty() { Ok(()) } else { writeln!(to, "used up: {}", of.join(", ")) }

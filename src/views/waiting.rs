@@ -39,7 +39,8 @@ impl NeedView {
             Kind::Interrupted | Kind::Ready => format!("plan {plan}: "),
             Kind::Silent => format!("task {part}: "),
             Kind::Permission | Kind::Question | Kind::Failure => format!("{part} asks: "),
-            Kind::Conflict | Kind::Overdue => String::new(),
+            Kind::Budget if !plan.is_empty() && self.from == plan => format!("plan {plan}: "),
+            Kind::Budget | Kind::Conflict | Kind::Overdue => String::new(),
         };
         let by_default = match (&self.default, &self.due) {
             (Some(answer), Some(due)) => format!(" (waits until {} for an answer, then {answer})", readable(due)),

@@ -1,5 +1,7 @@
 //! Deadlines, budgets, compensation and questions, on the command line.
 
+use serde_json::Value;
+
 use super::scene::Scene;
 
 /// An agent that reports this many tokens.
@@ -268,4 +270,97 @@ fn every_limit_can_be_removed_again() {
     assert_eq!((&shown["budget"]["tokens"], &shown["deadline"]), (&serde_json::Value::Null, &serde_json::Value::Null));
     assert_eq!(shown["settings"], serde_json::json!([]));
     scene.run(&["resume", plan, "--yes"]).expect(0);
+}
+
+/// An agent whose first attempt reports a cost of 1.50 and does not end; the second reports 0.25.
+fn spender(scene: &Scene, more: &str) {
+    let step = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"tool-calls","cost":1.5,"tokens":{"input":10,"output":5}}}"#;
+    let end = r#"{"type":"step_finish","sessionID":"s","part":{"reason":"stop","cost":0.25,"tokens":{"input":1,"output":1}}}"#;
+    scene.write("step", format!("{step}\n"));
+    scene.write("end", format!("{end}\n"));
+    scene.write("worker.sh", "cat > /dev/null\ntest $CREWLOG_ATTEMPT != 1 || { cat step; sleep 1000; }\ncat end\n");
+    scene.write("crewlog.toml", format!("[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n{more}"));
+}
+
+#[test]
+fn a_task_is_stopped_when_its_budget_is_used_up_and_not_tried_again() {
+    let scene = Scene::new();
+    spender(&scene, "");
+    scene.write("plan.md", "1. Paint the door (budget: 1.20, retry 3)\n2. Run `true` (depends on 1)\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "-q"]).expect(100);
+    let shown = scene.show(ran.stdout.trim());
+    let error = "stopped: it has used a cost of 1.500000 of a cost of 1.200000 that were left";
+    assert_eq!((&shown["tasks"][0]["state"], &shown["tasks"][0]["error"]), (&"failed".into(), &error.into()));
+    assert_eq!((&shown["tasks"][0]["attempts"], &shown["spent"]["cost_micros"]), (&1.into(), &1_500_000.into()));
+    // A person may let it go on, with its budget again.
+    scene.run(&["retry", ran.stdout.trim()]).expect(0);
+    scene.run(&["resume", ran.stdout.trim(), "-q"]).expect(0);
+    assert_eq!(scene.show(ran.stdout.trim())["spent"]["cost_micros"], 1_750_000);
+}
+
+#[test]
+fn a_running_task_is_stopped_when_the_budget_of_its_plan_is_used_up_and_goes_on_once_it_is_raised() {
+    let scene = Scene::new();
+    spender(&scene, "");
+    scene.write("plan.md", "1. Paint the door\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "budget.cost=1.40"]).expect(7);
+    let plan = ran.stdout.lines().next().expect("a plan").to_owned();
+    ran.says(&["the budget of a cost of 1.400000 is used up: a cost of 1.500000 spent"]);
+    let shown = scene.show(&plan);
+    assert_eq!((&shown["status"], &shown["tasks"][0]["attempts"]), (&"paused".into(), &1.into()), "{shown}");
+    scene.run(&["plan", "set", &plan, "budget.cost=2"]).expect(0);
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!((&shown["tasks"][0]["attempts"], &shown["spent"]["cost_micros"]), (&2.into(), &1_750_000.into()));
+    assert_eq!(scene.run(&["inbox", "-o", "json"]).json()["items"], serde_json::json!([]), "it has ended");
+}
+
+#[test]
+fn the_budget_of_a_day_stops_an_executor_until_the_next() {
+    let scene = Scene::new();
+    agent(&scene, 10);
+    scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\nbudget_per_day = 1.2\n");
+    scene.write("plan.md", "1. Paint a\n2. Paint b\n3. Paint c\n4. Paint d\n");
+    let ran = scene.run(&["run", "plan.md", "--yes", "--set", "parallelism=1"]).expect(5);
+    let plan = ran.stdout.lines().next().expect("a plan").to_owned();
+    ran.says(&["worker has used 1.000000 of its budget of 1.200000 for today"]);
+    let shown = scene.show(&plan);
+    let states = [0, 1, 2, 3].map(|n| shown["tasks"][n]["state"].clone());
+    assert_eq!(states, ["done", "done", "done", "waiting"].map(serde_json::Value::from), "1.50 are used");
+    let items = scene.run(&["inbox", "-o", "json"]).json()["items"].clone();
+    let text = "worker has used 1.500000 of its budget of 1.200000 for today";
+    assert_eq!((&items[0]["kind"], &items[0]["text"]), (&"budget".into(), &text.into()), "{items}");
+    let spent = scene.events_of_type("DaySpent");
+    assert_eq!(spent.iter().map(|spent| spent["cost_micros"].as_u64()).collect::<Vec<_>>(), [Some(500_000); 3]);
+    // A person can let it go on.
+    scene.run(&["retry", &format!("{plan}/4"), "--now"]).expect(0);
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+}
+
+#[test]
+fn usage_that_nobody_reports_is_unknown_and_not_0() {
+    let scene = Scene::new();
+    let usage = r#"USAGE: {"input_tokens": 7, "cost": 0.5}"#;
+    let report = format!("test $CREWLOG_TASK != 3 || echo '{usage}'");
+    scene.write("worker.sh", format!("cat > /dev/null\necho done\n{report}\n"));
+    scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n");
+    for (text, n_unknown, told) in [
+        ("1. Paint a\n2. Paint b\n", 2, "used up: an unknown number of tokens in 2 runs, an unknown cost in 2 runs"),
+        (
+            "1. Paint a\n2. Run `true`\n3. Paint c\n",
+            1,
+            "used up: 7 tokens and an unknown number of tokens in 1 run, a cost of 0.500000 and an unknown cost in 1 run",
+        ),
+    ] {
+        let (plan, ran) = scene.plan(text);
+        ran.expect(0);
+        let spent = scene.show(&plan)["spent"].clone();
+        assert_eq!(
+            [&spent["n_without_tokens"], &spent["n_without_cost"]],
+            [&Value::from(n_unknown), &Value::from(n_unknown)],
+            "{spent}"
+        );
+        let shown = scene.run(&["show", &plan]).expect(0).stdout;
+        assert!(shown.contains(told), "{shown}");
+    }
 }

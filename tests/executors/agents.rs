@@ -30,6 +30,7 @@ fn agent(words: &[&str]) -> Agent {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        budget_per_day: None,
         consent: None,
     }
 }
@@ -130,13 +131,15 @@ async fn unreported_tokens_of_an_agent_are_estimated_if_the_plan_counts_tokens()
     let plain = task("Paint the wall");
     let counting = TaskInput { counts_tokens: true, ..plain.clone() };
     let silent = || agent(&["echo", "It is blue now."]);
-    assert_eq!(run_until(silent(), &plain, &folder, &mut never).await.1, Usage::default());
+    let unknown = Usage { n_without_tokens: 1, n_without_cost: 1, ..Usage::default() };
+    assert_eq!(run_until(silent(), &plain, &folder, &mut never).await.1, unknown);
     // 14 characters, and 15.
-    let estimated = Usage { input_tokens: 4, output_tokens: 4, estimated_tokens: 8, ..Usage::default() };
+    let unknown = Usage { n_without_cost: 1, ..Usage::default() };
+    let estimated = Usage { input_tokens: 4, output_tokens: 4, estimated_tokens: 8, ..unknown };
     assert_eq!(run_until(silent(), &counting, &folder, &mut never).await.1, estimated);
     let reports = agent(&["printf", "done\nUSAGE: {\"input_tokens\": 70, \"output_tokens\": 5}\n"]);
     let reported = run_until(reports, &counting, &folder, &mut never).await.1;
-    assert_eq!(reported, Usage { input_tokens: 70, output_tokens: 5, ..Usage::default() });
+    assert_eq!(reported, Usage { input_tokens: 70, output_tokens: 5, ..unknown });
 }
 
 #[tokio::test]
@@ -243,6 +246,7 @@ async fn a_failed_agent_reports_its_exit_code_and_the_end_of_both_outputs() {
 async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
     let limited = |words: &[&str]| Agent {
         rate_limited: vec!["Usage Limit reached".into(), "429".into()],
+        budget_per_day: None,
         ..script("ends", words)
     };
     for (words, expected) in [
@@ -411,7 +415,7 @@ async fn a_run_that_timed_out_has_used_what_its_output_shows() {
         Agent { timeout: Some(Duration::from_millis(300)), ..agent(&["sh", "-c", "echo \"$0\"; sleep 1000", said]) };
     let (ending, usage) = run_until(cut, &task("Look"), &folder, &mut never).await;
     assert!(matches!(ending, Ending::Failed { class: FailureClass::TimedOut, .. }), "{ending:?}");
-    assert_eq!(usage, Usage { input_tokens: 70, output_tokens: 5, ..Usage::default() });
+    assert_eq!(usage, Usage { input_tokens: 70, output_tokens: 5, n_without_cost: 1, ..Usage::default() });
     // It says nothing, and its plan counts tokens: an estimate of its prompt.
     let silent = Agent { timeout: Some(Duration::from_millis(300)), ..agent(&["sleep", "1000"]) };
     let counted = TaskInput { counts_tokens: true, ..task("Look") };

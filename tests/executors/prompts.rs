@@ -37,6 +37,7 @@ async fn ran(store: EventStore) -> Rig {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        budget_per_day: None,
         consent: None,
     };
     let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };

@@ -272,6 +272,38 @@ fn a_failed_task_is_retried_only_within_the_budget() {
 }
 
 #[test]
+fn a_task_that_was_stopped_for_the_budget_of_its_plan_waits_and_for_its_own_fails() {
+    check_with(
+        of_tokens(1_000),
+        "- Paint\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 used 1000
+        1#1 used 1000 and 0 tokens
+        > 1 over-budget too much
+        1 Planned: too much
+        paused: the budget of 1000 tokens is used up: 1000 tokens spent
+        ",
+    );
+    check_with(
+        of_tokens(1_000),
+        "- Paint\n",
+        "
+        > start
+        planned 1
+        dispatched 1#1
+        > 1 used 10
+        1#1 used 10 and 0 tokens
+        > 1 over-budget too much
+        1 Failed (lets go): too much
+        ended Failed, 1 task: 1 failed
+        ",
+    );
+}
+
+#[test]
 fn late_usage_reports_count_for_every_existing_attempt() {
     check_with(
         PlannerConfig::default(),

@@ -29,7 +29,15 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
 }
 
 pub fn used(n: u64) -> Usage {
-    Usage { input_tokens: n, output_tokens: n, cost_micros: n, duration_ms: n, estimated_tokens: n % 7 }
+    Usage {
+        input_tokens: n,
+        output_tokens: n,
+        cost_micros: n,
+        duration_ms: n,
+        estimated_tokens: n % 7,
+        n_without_tokens: n % 3,
+        n_without_cost: n % 2,
+    }
 }
 
 fn endings() -> impl Strategy<Value = Ending> {

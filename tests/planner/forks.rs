@@ -3,7 +3,7 @@
 use crewlog_mq::{Handler, Position};
 use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, Setting,
-    TaskStatus,
+    TaskStatus, Usage,
 };
 use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
@@ -333,11 +333,18 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         n_limits: 0,
         stopped_by: None,
         usage_epoch: 0,
+        spent: Usage::default(),
         ended_by: 0,
         failed_attempts: Vec::new(),
         ..task.clone()
     };
-    let kept = |task: &Task| Task { is_inherited: true, is_compensated: false, usage_epoch: 0, ..task.clone() };
+    let kept = |task: &Task| Task {
+        is_inherited: true,
+        is_compensated: false,
+        usage_epoch: 0,
+        spent: Usage::default(),
+        ..task.clone()
+    };
     let stopped = |task: &Task| Task {
         status: TaskStatus::Skipped,
         unblocks: true,

@@ -511,7 +511,7 @@ fn pick_of<T: Copy>(of: &[T], pick: u8) -> Option<T> {
 }
 
 /// The number of ways in which an executor reports.
-pub const N_REPORTS: u8 = 8;
+pub const N_REPORTS: u8 = 9;
 
 /// One of the ways in which an executor reports.
 pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
@@ -523,6 +523,7 @@ pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
         4 => failed(FailureClass::RateLimited { retry_after_ms: attempt.is_multiple_of(2).then_some(5) }),
         5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into(), default: None },
         6 => failed(FailureClass::OutcomeUnknown),
+        8 => failed(FailureClass::OverBudget),
         7 => ExecutorEvent::TaskCompleted { node_id, attempt, result: "much was done ".repeat(50) },
         _ => ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() },
     }

@@ -215,6 +215,7 @@ impl Plan {
             "timed-out" => FailureClass::TimedOut,
             "rate-limited" => FailureClass::RateLimited { retry_after_ms: None },
             "cut-off" => FailureClass::OutcomeUnknown,
+            "over-budget" => FailureClass::OverBudget,
             other => panic!("a task cannot {other}"),
         };
         ExecutorEvent::TaskFailed { node_id, attempt, error: text.to_owned(), class }

@@ -73,6 +73,7 @@ impl Crew {
             timeout: None,
             jobs: 8,
             rate_limited: Vec::new(),
+            budget_per_day: None,
             consent: None,
         });
         let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };

@@ -15,12 +15,13 @@ use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::prompt::headline;
-use crewlog_planner::state::{PlannerState, Question, Task};
-use crewlog_planner::text::{duration, millis};
+use crewlog_planner::state::{Measure, PlannerState, Question, Task};
+use crewlog_planner::text::{duration, millis, money};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 
 use super::actions::{NeedAction, OWN_WORDS};
+use crate::agent::Agent;
 use crate::caller;
 use crate::roster::{Roster, Unagreed};
 
@@ -61,6 +62,8 @@ pub enum Kind {
     Paused,
     /// Tasks held at the same time touch the same files.
     Conflict,
+    /// Four fifths of a budget are used.
+    Budget,
     /// An agent has not acknowledged a message in time. Agents that have left do not count.
     Overdue,
 }
@@ -151,6 +154,9 @@ pub(super) fn with_crew(facts: &Facts<'_>, mut items: Vec<Need>) -> Vec<Need> {
     items.extend(asked(facts));
     items.extend(conflicts(facts));
     items.extend(overdue(facts));
+    items.extend(
+        facts.roster.into_iter().flat_map(|roster| roster.agents.iter().filter_map(|agent| today(roster, agent))),
+    );
     items.sort_by(|a, b| (a.kind, a.since, &a.id).cmp(&(b.kind, b.since, &b.id)));
     items
 }
@@ -214,6 +220,7 @@ pub(super) fn of_plan(facts: &Facts<'_>, open: &OpenPlan<'_>) -> Vec<Need> {
     items.extend(of_whole_plan(facts, open).into_iter().filter(|need| need.kind != Kind::Ready || !waits));
     let n_more = unagreed.len().saturating_sub(UNAGREED_MAX);
     items.extend(unagreed.into_iter().take(UNAGREED_MAX).map(|unagreed| of_unagreed(open, unagreed)));
+    items.extend(nearly_used(open));
     items.extend((n_more > 0).then(|| {
         let text = format!("{n_more} more of its tasks run once you agree; `crewlog agree {plan}` shows all of them");
         Need::new(Kind::Consent, plan.to_owned(), String::new(), text)
@@ -424,6 +431,28 @@ fn conflicts(facts: &Facts<'_>) -> Vec<Need> {
         items.push(Need { since, holds_up, actions, ..Need::new(Kind::Conflict, conflict.to_string(), from, text) });
     }
     items
+}
+
+/// The items of a plan that has used four fifths of a budget.
+fn nearly_used(open: &OpenPlan<'_>) -> impl Iterator<Item = Need> {
+    let (state, plan) = (open.view.state(), open.plan);
+    let need = move |measure: Measure| {
+        let (spent, limit) = (measure.of(&state.spent()), measure.limit(&state.config.budget)?);
+        let is_near = spent >= limit - limit / 5 && state.pause_reason().is_none();
+        let settings = vec![format!("{}={OWN_WORDS}", measure.key())];
+        let actions = vec![NeedAction::PlanSet { plan: plan.to_owned(), settings }];
+        let text = format!("{} of {} are used", measure.words(spent), measure.words(limit));
+        is_near.then(|| Need { actions, ..Need::new(Kind::Budget, plan.to_owned(), String::new(), text) })
+    };
+    Measure::ALL.into_iter().filter_map(need)
+}
+
+/// The item of an agent that has used four fifths of its budget for today on this machine.
+fn today(roster: &Roster, agent: &Agent) -> Option<Need> {
+    let today = roster.limits.as_ref()?.left_today(agent)?;
+    let (used, budget) = (money(today.spent), money(today.budget));
+    let text = format!("{} has used {used} of its budget of {budget} for today", agent.name);
+    (today.left <= today.budget / 5).then(|| Need::new(Kind::Budget, agent.name.clone(), agent.name.clone(), text))
 }
 
 fn overdue(facts: &Facts<'_>) -> Vec<Need> {

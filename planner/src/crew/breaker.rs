@@ -46,6 +46,8 @@ pub enum BreakerEvent {
     ProbeClaimed { task: String, until: Timestamp, at: Timestamp },
     /// It did not run, so another may try.
     ProbeReleased { task: String, at: Timestamp },
+    /// A run ended that day, in the zone of its host, and used this much, in millionths of its program's unit.
+    DaySpent { day: String, cost_micros: u64, at: Timestamp },
     /// The limit is over: a task met none, or a person said so.
     BreakerClosed { by: String, at: Timestamp },
 }
@@ -64,6 +66,8 @@ pub enum BreakerCommand {
     Pass { task: String, now: Timestamp },
     /// The task that was to try did not run.
     Release { task: String, now: Timestamp },
+    /// A run has used something of the budget of the day, which begins again at `tomorrow`.
+    Spend { task: String, day: String, cost_micros: u64, budget: u64, tomorrow: Timestamp, now: Timestamp },
     /// A person ends the wait.
     Close { by: String, now: Timestamp },
 }
@@ -74,6 +78,8 @@ pub struct Breaker {
     phase: BreakerPhase,
     /// How often in a row a limit was met.
     n: u32,
+    /// The last day on which something was used, and how much.
+    spent: (String, u64),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -88,7 +94,7 @@ enum BreakerPhase {
 
 impl Snapshot for Breaker {
     const FOLD: &'static str = "breaker";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 impl Breaker {
@@ -113,6 +119,12 @@ impl Breaker {
         self.phase != BreakerPhase::Closed
     }
 
+    /// The usage of a day, in millionths.
+    #[must_use]
+    pub fn spent_on(&self, day: &str) -> u64 {
+        if self.spent.0 == day { self.spent.1 } else { 0 }
+    }
+
     fn is_tried_by(&self, task: &str) -> bool {
         matches!(&self.phase, BreakerPhase::Probing(probing, _) if probing == task)
     }
@@ -134,6 +146,13 @@ impl Handler for Breaker {
 
     fn decide(&self, command: BreakerCommand) -> Result<Vec<BreakerEvent>, CrewError> {
         let event = match command {
+            BreakerCommand::Spend { task, day, cost_micros, budget, tomorrow, now } => {
+                let is_used_up = self.spent_on(&day).saturating_add(cost_micros) >= budget;
+                let opens = is_used_up && self.waits_until(now).is_none_or(|until| until < tomorrow);
+                let opened = BreakerEvent::BreakerOpened { task, n: self.n, until: tomorrow, at: now };
+                let spent = BreakerEvent::DaySpent { day, cost_micros, at: now };
+                return Ok([spent].into_iter().chain(opens.then_some(opened)).collect());
+            }
             BreakerCommand::Open { task, after, now } => self.open(task, after, now),
             BreakerCommand::Start { now, .. } if self.holds(now) => {
                 return Err(CrewError::Closed("it waits for a rate limit".to_owned()));
@@ -156,11 +175,14 @@ impl Handler for Breaker {
     fn apply(&mut self, event: &BreakerEvent) {
         match event {
             BreakerEvent::BreakerOpened { n, until, .. } => {
-                *self = Self { phase: BreakerPhase::Waiting(*until), n: *n };
+                (self.phase, self.n) = (BreakerPhase::Waiting(*until), *n);
             }
             BreakerEvent::ProbeClaimed { task, until, .. } => self.phase = BreakerPhase::Probing(task.clone(), *until),
             BreakerEvent::ProbeReleased { at, .. } => self.phase = BreakerPhase::Waiting(*at),
-            BreakerEvent::BreakerClosed { .. } => *self = Self::default(),
+            BreakerEvent::DaySpent { day, cost_micros, .. } => {
+                self.spent = (day.clone(), self.spent_on(day).saturating_add(*cost_micros));
+            }
+            BreakerEvent::BreakerClosed { .. } => (self.phase, self.n) = (BreakerPhase::Closed, 0),
         }
     }
 }
@@ -179,6 +201,7 @@ mod tests {
             BreakerEvent::ProbeClaimed { task, until, .. } => format!("{task} tries until {}", until.0 / 60_000_000),
             BreakerEvent::ProbeReleased { task, .. } => format!("{task} did not run"),
             BreakerEvent::BreakerClosed { by, .. } => format!("closed by {by}"),
+            BreakerEvent::DaySpent { day, cost_micros, .. } => format!("{cost_micros} on {day}"),
         }
     }
 
@@ -197,6 +220,11 @@ mod tests {
                 "start" => BreakerCommand::Start { task, now },
                 "end" => BreakerCommand::Pass { task, now },
                 "release" => BreakerCommand::Release { task, now },
+                "spend" => {
+                    let (day, cost_micros) = (format!("day {}", minute / 1_440), rest.parse().expect("a cost"));
+                    let tomorrow = at((minute / 1_440 + 1) * 1_440);
+                    BreakerCommand::Spend { task, day, cost_micros, budget: 100, tomorrow, now }
+                }
                 _ => BreakerCommand::Close { by: task, now },
             };
             let found = match breaker.process(command) {
@@ -265,6 +293,23 @@ mod tests {
             (3, "p/3", "limit 60", "opened until 63"),
             (4, "p/2", "end", ""),
             (4, "p/4", "start", "it waits for a rate limit"),
+        ]);
+    }
+
+    #[test]
+    fn a_budget_of_a_day_that_is_used_up_opens_the_breaker_until_the_next() {
+        check(&[
+            (0, "p/1", "spend 60", "60 on day 0"),
+            (1, "p/2", "spend 39", "39 on day 0"),
+            (2, "p/3", "start", ""),
+            (3, "p/3", "spend 1", "1 on day 0, opened until 1440"),
+            (4, "p/4", "spend 7", "7 on day 0"),
+            (5, "p/5", "start", "it waits for a rate limit"),
+            (1_440, "p/5", "start", "p/5 tries until 1442"),
+            (1_441, "p/5", "end", "closed by p/5"),
+            (1_441, "p/5", "spend 99", "99 on day 1"),
+            (1_442, "p/6", "limit 10", "opened until 1452"),
+            (1_443, "p/7", "spend 1", "1 on day 1, opened until 2880"),
         ]);
     }
 

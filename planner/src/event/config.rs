@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::format::{Format, ReadOptions};
 use crate::is_default;
 use crate::plan::{FailurePolicy, NodeKind};
+use crate::text::money;
 
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,25 +99,6 @@ impl PlanFile {
     }
 }
 
-/// Millionths of a unit, in units: `0.600000`.
-pub fn money(micros: u64) -> String {
-    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
-}
-
-/// A cost in millionths: `2`, `2.50`.
-///
-/// # Errors
-/// It is none.
-pub fn price(typed: &str) -> Result<u64, String> {
-    let wrong = || "invalid cost: use a number such as 2 or 2.50".to_owned();
-    let (whole, part) = typed.split_once('.').unwrap_or((typed, ""));
-    let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > 6 || !is_number(whole) || !is_number(part) {
-        return Err(wrong());
-    }
-    format!("{whole}{part:0<6}").parse().map_err(|_| wrong())
-}
-
 /// Resources that were used, or may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
@@ -130,6 +112,12 @@ pub struct Usage {
     pub duration_ms: u64,
     /// The number of the tokens that were estimated, because no provider reported them.
     pub estimated_tokens: u64,
+    /// The runs of agents whose tokens nobody reported, and those whose cost nobody did.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub n_without_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    #[expect(missing_docs, reason = "the comment above is for both")]
+    pub n_without_cost: u64,
 }
 
 impl Usage {
@@ -145,6 +133,8 @@ impl Usage {
         self.output_tokens = self.output_tokens.saturating_add(more.output_tokens);
         self.cost_micros = self.cost_micros.saturating_add(more.cost_micros);
         self.duration_ms = self.duration_ms.saturating_add(more.duration_ms);
+        self.n_without_tokens = self.n_without_tokens.saturating_add(more.n_without_tokens);
+        self.n_without_cost = self.n_without_cost.saturating_add(more.n_without_cost);
     }
 }
 

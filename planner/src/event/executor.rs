@@ -50,7 +50,7 @@ pub struct TaskInput {
     pub needs: Vec<String>,
     /// True if the plan limits the total time of its tasks.
     pub is_timed: bool,
-    /// The most that its sub-plan may use.
+    /// The most that its sub-plan may use; for a run of an agent, the rest of the budgets.
     pub budget: Budget,
     /// True if the plan limits tokens, so that they are estimated if no provider reports them.
     pub counts_tokens: bool,
@@ -90,6 +90,8 @@ pub enum FailureClass {
         /// The time until the limit resets, if it is known.
         retry_after_ms: Option<u64>,
     },
+    /// It was stopped because a budget was used up: it fails if that is its own, else it waits with its plan.
+    OverBudget,
     /// It was interrupted, with unknown effects: a person is asked, unless it is marked `rerun: safe`.
     OutcomeUnknown,
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
-pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage, money, price};
+pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage};
 pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
 pub use timer::{QuestionId, Timer};
 

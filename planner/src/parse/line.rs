@@ -11,13 +11,13 @@ use super::program::may_run;
 use super::tree::{Format, Node, Reference, Tree, When};
 use super::words::{DEPENDS, NEXT, UNSURE, after, after_any, after_order, find_word, first_word, kind_of, sentences};
 use crate::plan::{DefaultAnswer, Mark, Span};
-use crate::text::length_ms;
+use crate::text::{length_ms, price};
 
 /// The most brackets in one line; further ones are text.
 const BRACKETS_MAX: usize = 50;
 /// The settings with a value; `retry: 2` may be written `retry 2`, the others need their colon.
-const SETTINGS: [&str; 9] =
-    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "files:", "priority:", "assignee:"];
+const SETTINGS: [&str; 10] =
+    ["retry", "timeout", "deadline", "on failure", "undo:", "default:", "files:", "priority:", "assignee:", "budget:"];
 
 struct Line<'a> {
     node: Node,
@@ -197,6 +197,7 @@ fn set_value(node: &mut Node, inside: &str) -> Option<()> {
     match name {
         "retry" => task.retry = Some(value.parse().ok()?),
         "timeout" => task.timeout_ms = Some(length_ms(value)?),
+        "budget:" => task.budget_micros = Some(price(value).ok()?),
         "deadline" => task.deadline_ms = Some(length_ms(value)?),
         "on failure" => task.on_failure = Some(value.parse().ok()?),
         "undo:" if may_run(&text()) => task.compensate = Some(text()),

@@ -8,9 +8,9 @@ use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, Task
 use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
 use crate::prompt::{Content, excerpt};
-use crate::state::{Question, Task};
+use crate::state::{Measure, Question, Task};
 use crate::task::is_yes;
-use crate::text::millis;
+use crate::text::{millis, money};
 
 /// The most characters of a result that the plan keeps for its prompts.
 pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
@@ -92,11 +92,23 @@ impl Planner {
             };
             return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(millis(breaker::WAIT_MAX)) }];
         }
+        let own = task.plan.budget_micros.filter(|budget| task.spent.cost_micros >= *budget);
+        let is_short = |measure: Measure| {
+            let limit = measure.limit(&self.state.config.budget);
+            limit.is_some_and(|limit| measure.of(&self.state.spent()) >= limit)
+        };
+        let waits = class == FailureClass::OverBudget && own.is_none() && Measure::ALL.into_iter().any(is_short);
+        if waits && self.state.stopped_by.is_none() {
+            return vec![end(id, TaskStatus::Planned, None, Some(error), false)];
+        }
         let retries = match class {
+            _ if own.is_some() => 0,
             // An interruption is not the task's own failure, so the retry count in the text does not apply.
             FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
             FailureClass::OutcomeUnknown => 0,
-            FailureClass::Task | FailureClass::RateLimited { .. } => task.plan.retry.unwrap_or(0),
+            FailureClass::Task | FailureClass::RateLimited { .. } | FailureClass::OverBudget => {
+                task.plan.retry.unwrap_or(0)
+            }
             FailureClass::NotStarted | FailureClass::TimedOut => {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
@@ -112,6 +124,10 @@ impl Planner {
             let said = format!("It is unknown whether task {} did its work", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
+        let error = match own.filter(|_| class != FailureClass::OverBudget) {
+            Some(budget) => format!("{error}\nnot tried again: its budget of {} is used up", money(budget)),
+            None => error,
+        };
         let status = if class == FailureClass::TimedOut { TaskStatus::TimedOut } else { TaskStatus::Failed };
         self.end_by_policy(task, status, error)
     }

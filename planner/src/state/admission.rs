@@ -16,6 +16,7 @@ impl PlannerState {
     pub(super) fn spend(&mut self, task: TaskId, epoch: u64, usage: &Usage) {
         let Some(index) = self.index(task) else { return };
         self.tasks[index].usage_epoch = epoch;
+        self.tasks[index].spent.add(usage);
         let plan = &self.tasks[index].plan;
         self.spending.total.add(usage);
         self.spending.known.insert(task);

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, Usage, money};
+use crate::event::{Budget, Usage};
 use crate::plan::TaskId;
 use crate::state::graph::N_LANES;
-use crate::text::duration;
+use crate::text::{duration, money};
 
 /// A quantity that a budget limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,16 +48,6 @@ impl Measure {
             Self::Tokens => format!("{amount} tokens"),
             Self::Cost => format!("a cost of {}", money(amount)),
             Self::Duration => duration(amount),
-        }
-    }
-
-    /// The amount of a usage in words, with how much of it is estimated.
-    pub fn words_of(self, usage: &Usage) -> String {
-        let words = self.words(self.of(usage));
-        match usage.estimated_tokens {
-            estimated if self != Self::Tokens || estimated == 0 => words,
-            estimated if estimated >= self.of(usage) => format!("{words} (estimated)"),
-            estimated => format!("{words} ({estimated} of them estimated)"),
         }
     }
 

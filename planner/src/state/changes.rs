@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::event::{Order, PlannerConfig, TaskStatus, Timer};
+use crate::event::{Order, PlannerConfig, TaskStatus, Timer, Usage};
 use crate::plan::{Parent, TaskPlan};
 use crate::state::{Phase, PlannerState};
 use crate::task::Task;
@@ -82,7 +82,7 @@ impl PlannerState {
         self.retract(&reset.collect());
         for task in &mut self.tasks {
             // The fork's tasks have claims of their own.
-            (task.is_inherited, task.usage_epoch) = (true, 0);
+            (task.is_inherited, task.usage_epoch, task.spent) = (true, 0, Usage::default());
             if task.plan.compensates.is_some() && !task.status.is_end() {
                 // The undo tasks of the parent are not the fork's business.
                 (task.status, task.unblocks, task.is_paused) = (TaskStatus::Skipped, true, false);

@@ -40,6 +40,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        budget_per_day: None,
         consent: None,
     };
     let first = Agent {
@@ -49,6 +50,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         timeout: Some(Duration::from_secs(1800)),
         jobs: 2,
         rate_limited: vec!["usage limit reached".into(), "429".into()],
+        budget_per_day: None,
         consent: None,
         ..plain("zoe", words(&["claude", "-p"]))
     };

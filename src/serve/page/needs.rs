@@ -41,7 +41,7 @@ impl NeedGroup {
             | Kind::Ready
             | Kind::Paused
             | Kind::Conflict => Self::Repair,
-            Kind::Overdue => Self::Know,
+            Kind::Budget | Kind::Overdue => Self::Know,
         }
     }
 }
@@ -126,6 +126,7 @@ fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
             let text = need.text.trim_start_matches("they ");
             (format!("{} {text}", from.replace(", ", " and ")), String::new())
         }
+        Kind::Budget => (format!("{from} has nearly used its budget"), need.text.clone()),
         Kind::Overdue => (format!("{from} has not acknowledged a message"), need.text.clone()),
     }
 }

@@ -116,10 +116,14 @@ fn facts(look: &Look<'_>, plan: &Chosen) -> Vec<Markup> {
         format!("began {}, {}", words::at_clock(&rfc3339(begun)), lasting(end - begun.0)),
     ];
     let spent = &plan.shown.spent;
-    facts.extend(
-        (spent.cost_micros > 0)
-            .then(|| format!("<b>${:.2}</b>, as the agents report it", spent.cost_micros as f64 / 1e6)),
-    );
+    let unknown = match spent.n_without_cost {
+        0 => String::new(),
+        n => format!(", unknown for {n} of their runs"),
+    };
+    facts.extend((spent.cost_micros > 0 || spent.n_without_cost > 0).then(|| match spent.cost_micros {
+        0 => format!("cost{}", unknown.trim_start_matches(',')),
+        cost => format!("<b>${:.2}</b>, as the agents report it{unknown}", cost as f64 / 1e6),
+    }));
     facts.extend(plan.shown.parent.as_ref().map(|parent| {
         let at = words::grouped(parent.at);
         format!("a fork of {} at {at}", words::link(&look.link_plan(&parent.plan, ""), look.short(&parent.plan)))

@@ -71,6 +71,7 @@ fn shown(text: &str, format: Format) -> String {
             task.retry.map(|times| format!("retry {times}")),
             task.timeout_ms.map(|ms| format!("timeout {ms}")),
             task.deadline_ms.map(|ms| format!("deadline {ms}")),
+            task.budget_micros.map(|micros| format!("budget {micros}")),
             task.estimate_ms.map(|ms| format!("estimate {ms}")),
             task.on_failure.map(|policy| format!("on failure {}", <&str>::from(policy))),
             task.compensate.as_ref().map(|command| format!("undo {command}")),
