@@ -34,7 +34,7 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("the executors", &[&["executors/src/"]], &[&CREW], 10_000),
     ("coordination", &[&CREW, &FACES], &[], 14_000),
-    ("views", &[&VIEWS], &[], 9_100),
+    ("views", &[&VIEWS], &[], 9_150),
     ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_800),
 ];
 const FOLDERS: [&str; 10] =
@@ -514,8 +514,8 @@ fn a_part_is_counted_wherever_its_files_are() {
         ("src/tests.rs", 10_801, None),
         ("src/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/serve/mcp/a.rs", 14_001, Some("planner/src/crew/")),
-        ("src/page/a.rs", 9_101, Some("src/demo/")),
-        ("src/serve/page/a.rs", 9_101, Some("src/demo/")),
+        ("src/page/a.rs", 9_151, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_151, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
         ("planner/src/a.rs", 14_500, None),
     ] {

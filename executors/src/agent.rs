@@ -45,8 +45,12 @@ pub struct Agent {
     pub prompt: PromptBy,
     /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
+    /// The variables of the worker that it gets; all of them, if unset.
+    pub passes: Option<Vec<String>>,
     /// The timeout of a run unless its task sets another; unset for that of commands.
     pub timeout: Option<Duration>,
+    /// Between asking a run to end and killing it; unset for that of commands.
+    pub grace: Option<Duration>,
     /// Tasks at once in one worker.
     pub jobs: usize,
     /// Output of a failed run that means a rate limit, in any case.
@@ -90,7 +94,8 @@ impl Agent {
     pub fn shown(&self, has_values: bool) -> String {
         let value = |value: &str| if has_values { shell_word(value) } else { "...".to_owned() };
         let variables = self.env.iter().map(|(name, written)| format!("{name}={}", value(written)));
-        variables.chain([self.program.line()]).collect::<Vec<_>>().join(" ")
+        let only = self.passes.iter().map(|names| format!("env={names:?}"));
+        only.chain(variables).chain([self.program.line()]).collect::<Vec<_>>().join(" ")
     }
 
     /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout
@@ -113,8 +118,8 @@ impl Agent {
         let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
         let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
         let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
-        let spec = Spec { ends_all: true, ..spec };
-        match run(&shell.supervisor, spec, Outputs::Apart, timeout, stop).await {
+        let spec = Spec { ends_all: true, passes: self.passes.clone(), ..spec };
+        match run(&shell.supervisor, spec, Outputs::Apart, (timeout, self.grace.unwrap_or(shell.grace)), stop).await {
             Ok(finished) => {
                 let Reported { text, usage, failure } = read(&finished.written.out.text);
                 // A text within JSON was hidden by its escapes.

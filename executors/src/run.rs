@@ -13,8 +13,8 @@ use crate::output::{Outputs, Written, shortened};
 use crate::runs::Kept;
 use crate::supervisor::{Ended, Exit, Spec, Supervisor};
 
-/// Between asking a program to end and killing it.
-const STOP_GRACE: Duration = Duration::from_secs(2);
+/// Between asking a program to end and killing it, unless the configuration sets another time.
+pub const GRACE: Duration = Duration::from_secs(2);
 /// How long after its program was signalled a worker may still receive its own stop signal.
 const SIGNAL_GRACE: Duration = Duration::from_millis(500);
 
@@ -91,7 +91,7 @@ impl Job<'_> {
             set("CREWLOG_ANSWER", answered.answer.clone());
         }
         let cwd = self.parameters.folder.as_ref().map(PathBuf::from);
-        Spec { argv, input, cwd, env, ends_all: false, output: self.output }
+        Spec { argv, input, cwd, env, passes: None, ends_all: false, output: self.output }
     }
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn run(
     supervisor: &Supervisor,
     spec: Spec,
     outputs: Outputs,
-    timeout: Duration,
+    (timeout, grace): (Duration, Duration),
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> Result<Finished, Box<(Ending, Written)>> {
     let (started, output) = (Instant::now(), spec.output.clone());
@@ -136,8 +136,8 @@ pub(crate) async fn run(
         // A program that has ended is not reported as stopped.
         biased;
         ended = supervised.wait() => (ended, None),
-        () = tokio::time::sleep(timeout) => (supervised.stop(STOP_GRACE).await, Some(CutShort::TimedOut)),
-        stop = wanted(stop) => (supervised.stop(STOP_GRACE).await, Some(CutShort::Stopped(stop))),
+        () = tokio::time::sleep(timeout) => (supervised.stop(grace).await, Some(CutShort::TimedOut)),
+        stop = wanted(stop) => (supervised.stop(grace).await, Some(CutShort::Stopped(stop))),
     };
     let cut_short = match cut_short {
         // Stopping a service signals the program and its worker at the same moment.

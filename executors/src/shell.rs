@@ -24,6 +24,8 @@ pub struct Shell {
     pub env: Vec<(String, String)>,
     /// The timeout of a run, unless its task sets another.
     pub timeout: Duration,
+    /// Between asking a run to end and killing it.
+    pub grace: Duration,
 }
 
 /// A word for a shell command line, quoted if necessary.
@@ -69,7 +71,7 @@ impl Shell {
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
         let argv = Spec::shell_script(command);
         let spec = job.spec(argv, None, self.env.clone());
-        let finished = match run(&self.supervisor, spec, Outputs::Mixed, timeout, stop).await {
+        let finished = match run(&self.supervisor, spec, Outputs::Mixed, (timeout, self.grace), stop).await {
             Ok(finished) => finished,
             Err(cut_short) => return (cut_short.0, usage_so_far(&cut_short.1.text())),
         };

@@ -18,19 +18,27 @@ pub struct Agents {
     /// List the agents of crewlog.toml instead, which run tasks
     #[arg(long, conflicts_with_all = ["all", "at"])]
     pub configured: bool,
+    /// List the workers of open plans instead: their machines, what they run, and when they were last heard
+    #[arg(long, conflicts_with_all = ["all", "configured"])]
+    pub workers: bool,
     #[command(flatten)]
     pub at: AtPosition,
 }
 
+const WORKER: [&[&str]; 2] = [&["host", "worker"], &["heard", "runs"]];
 /// The fields of an agent in the text of a list: its heading, and the lines below.
 const AGENT: [&[&str]; 2] =
     [&["agent", "liveness", "activity", "program", "model"], &["task", "step", "note", "worktree", "seen"]];
 
-pub async fn agents(session: &Session, Agents { all, configured, at }: Agents) -> Result<Code, Failure> {
+pub async fn agents(session: &Session, Agents { all, configured, workers, at }: Agents) -> Result<Code, Failure> {
     if configured {
         return list_executors(session);
     }
     let as_of = views(session).await?.as_of(at.at).await?;
+    if workers {
+        let shown = as_of.workers().await?;
+        return facts::print_list(session, "workers", json!({ "at": as_of.at }), &shown, WORKER, as_of.now);
+    }
     let shown = as_of.agents(all).await?;
     facts::print_list(session, "agents", json!({ "at": as_of.at }), &shown, AGENT, as_of.now)
 }

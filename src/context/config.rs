@@ -40,6 +40,8 @@ mod tests;
 
 pub const FILE: &str = "crewlog.toml";
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
+/// A worker that cannot reach its log stops its runs 45 s before others may take their tasks.
+const GRACE_MAX: Duration = Duration::from_secs(30);
 pub const AGENT_JOBS_MAX: usize = 1000;
 pub const NAME_CHARS_MAX: usize = 64;
 /// Prefix of the environment variables that describe a task to a program.
@@ -65,6 +67,8 @@ pub struct Config {
     pub runs_bytes_max: Option<u64>,
     /// How long a run may print nothing before the inbox says so.
     pub quiet: Option<Duration>,
+    /// Between asking a run to end and killing it.
+    pub grace: Option<Duration>,
     pub serve: ServeConfig,
     /// The settings of new plans.
     pub plan: Vec<Change>,
@@ -155,8 +159,11 @@ impl Config {
                 (Program::Argv(_), PromptBy::Argument) => "words with prompt",
             };
             let variables = agent.env.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
+            let passes = agent.passes.iter().flatten().map(|name| format!("passes {name}"));
+            let only = agent.passes.iter().map(|_| "only".to_owned());
             let parts = ["executor".into(), agent.name.clone(), how.into(), agent.env.len().to_string()];
-            agent.consent = needed(parts.into_iter().chain(variables).chain(agent.program.argv(None)).collect());
+            let parts = parts.into_iter().chain(only).chain(passes);
+            agent.consent = needed(parts.chain(variables).chain(agent.program.argv(None)).collect());
         }
         self.knows_tools = false;
         if let Some(model) = &mut self.model {
@@ -186,6 +193,7 @@ impl Config {
             secrets: self.secrets.and(below.secrets),
             runs_bytes_max: self.runs_bytes_max.or(below.runs_bytes_max),
             quiet: self.quiet.or(below.quiet),
+            grace: self.grace.or(below.grace),
             plan: [below.plan, self.plan].concat(),
             ..self
         }
@@ -252,6 +260,9 @@ fn place_of(text: &[u8], at: usize) -> (usize, usize) {
     (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
 }
 
+/// The variables that are passed, if only some are, and those that are set.
+type Environment = (Option<Vec<String>>, Vec<(String, String)>);
+
 /// The file as it is written. Each value is checked where it is read, so that an error has its place.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -260,6 +271,8 @@ struct FileToml {
     project: Option<String>,
     runs_bytes_max: Option<u64>,
     quiet: Option<Typed<Duration>>,
+    #[serde(deserialize_with = "grace")]
+    grace: Option<Duration>,
     executors: BTreeMap<Spanned<String>, AgentToml>,
     model: Option<ModelConfig>,
     agents: BTreeMap<AgentType, tools::TypeToml>,
@@ -278,8 +291,10 @@ struct AgentToml {
     kinds: Vec<NodeKind>,
     #[serde(default)]
     prompt: PromptBy,
-    #[serde(default, deserialize_with = "variables")]
-    env: Vec<(String, String)>,
+    #[serde(default, deserialize_with = "environment")]
+    env: Environment,
+    #[serde(default, deserialize_with = "grace")]
+    grace: Option<Duration>,
     timeout: Option<Typed<Duration>>,
     #[serde(default, deserialize_with = "jobs")]
     jobs: Option<usize>,
@@ -305,18 +320,46 @@ fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeKind>, D::Error> 
     })
 }
 
-fn variables<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, String)>, D::Error> {
-    checked(from, |variables: BTreeMap<String, String>| {
-        let fault = variables.iter().find_map(|(name, value)| match name {
-            name if name.is_empty() || name.contains(['=', '\0']) => {
-                Some(format!("invalid variable name {name:?}: = and NUL are not allowed"))
+/// A table sets variables; a list names those that are passed, `NAME`, and sets others, `NAME=VALUE`.
+fn environment<'de, D: Deserializer<'de>>(from: D) -> Result<Environment, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "env is a table of variables, or a list of the names that are passed")]
+    enum Written {
+        Set(BTreeMap<String, String>),
+        Passed(Vec<String>),
+    }
+    checked(from, |written: Written| {
+        let (passed, set) = match written {
+            Written::Set(set) => (None, set),
+            Written::Passed(names) => {
+                let (set, passed): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| name.contains('='));
+                let set = set.iter().filter_map(|both| both.split_once('='));
+                (Some(passed), set.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
             }
-            name if name.starts_with(OWN_VARIABLES) => {
-                Some(format!("{name:?} begins with {OWN_VARIABLES}, which describes the task: choose another name"))
-            }
-            name => value.contains('\0').then(|| format!("the value of {name:?} may hold no NUL")),
-        });
-        fault.map_or(Ok(variables.into_iter().collect()), Err)
+        };
+        let nothing = String::new();
+        let all = set.iter().chain(passed.iter().flatten().map(|name| (name, &nothing)));
+        variables_fault(all).map_or(Ok((passed, set.into_iter().collect())), Err)
+    })
+}
+
+/// At most as long as a worker that lost its log can wait before others take its tasks.
+fn grace<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    checked(from, |grace: Typed<Duration>| match grace.value {
+        grace if grace <= GRACE_MAX => Ok(Some(grace)),
+        _ => Err(format!("grace is at most {} s", GRACE_MAX.as_secs())),
+    })
+}
+
+fn variables_fault<'a>(mut variables: impl Iterator<Item = (&'a String, &'a String)>) -> Option<String> {
+    variables.find_map(|(name, value)| match name {
+        name if name.is_empty() || name.contains(['=', '\0']) => {
+            Some(format!("invalid variable name {name:?}: = and NUL are not allowed"))
+        }
+        name if name.starts_with(OWN_VARIABLES) => {
+            Some(format!("{name:?} begins with {OWN_VARIABLES}, which describes the task: choose another name"))
+        }
+        name => value.contains('\0').then(|| format!("the value of {name:?} may hold no NUL")),
     })
 }
 
@@ -351,20 +394,34 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
-    for (name, AgentToml { command, kinds, prompt, env, timeout, jobs, rate_limited, budget_per_day }) in written {
+    for (name, AgentToml { command, kinds, prompt, env, grace, timeout, jobs, rate_limited, budget_per_day }) in written
+    {
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
         let (name, program, jobs) = (name.into_inner(), command.into_inner(), jobs.unwrap_or(1));
         let timeout = timeout.map(|timeout| timeout.value);
-        let consent = None;
-        agents.push(Agent { name, kinds, program, prompt, env, timeout, jobs, rate_limited, budget_per_day, consent });
+        let (consent, (passes, env)) = (None, env);
+        agents.push(Agent {
+            name,
+            kinds,
+            program,
+            prompt,
+            env,
+            passes,
+            grace,
+            timeout,
+            jobs,
+            rate_limited,
+            budget_per_day,
+            consent,
+        });
     }
     let registry = tools::registry(&file.tools, file.agents)?;
     let set = |(key, value): (Spanned<String>, toml::Value)| {
         settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
     };
     let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
-    let FileToml { project, model, hooks, secrets, runs_bytes_max, quiet, serve, .. } = file;
+    let FileToml { project, model, hooks, secrets, runs_bytes_max, quiet, grace, serve, .. } = file;
     let (file, knows_tools, quiet) = (None, true, quiet.map(|quiet| quiet.value));
     Ok(Config {
         file,
@@ -377,6 +434,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
         secrets,
         runs_bytes_max,
         quiet,
+        grace,
         serve,
         plan,
     })

@@ -6,6 +6,7 @@ use std::time::Duration;
 use crewlog_executors::breakers::Breakers;
 use crewlog_executors::consent::Places;
 use crewlog_executors::roster::Roster;
+use crewlog_executors::run::GRACE;
 use crewlog_executors::shell::{SHELL, Shell};
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_planner::agents::registry::ToolRegistry;
@@ -29,6 +30,7 @@ pub fn roster(session: &Session, task_timeout: Duration, only: &[String]) -> Res
         supervisor: Supervisor::new(program, None).hiding(config.secrets.clone()),
         env: session.place.env_of_children(),
         timeout: task_timeout,
+        grace: config.grace.unwrap_or(GRACE),
     };
     let agents = config.agents.iter().filter(|agent| is_wanted(&agent.name)).cloned().collect();
     // Named executors exclude all others.

@@ -1,14 +1,17 @@
 //! The crew of the project: agents, leases, messages, and everything that waits for a person.
 
+use std::collections::BTreeMap;
+
 use crewlog_executors::crew::{AtRest, Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_mq::{Error, Position, Timestamp};
+use crewlog_planner::claim::{Executor, LEASE};
 use crewlog_planner::crew::agents::{Agent, Liveness};
 use crewlog_planner::crew::leases::{Lease, LeaseHolder, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
 use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
-use super::{AgentView, AsOf, LeaseView, MessageView, NeedView};
+use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, WorkerView};
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{millis, rfc3339};
 
@@ -19,6 +22,26 @@ impl AsOf {
         let is_shown = |agent: &Agent| with_left || agent.liveness != Liveness::Left;
         let shown = agents.0.iter().filter(|(_, agent)| is_shown(agent));
         Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
+    }
+
+    /// The workers of the open plans, of the machines in their order.
+    pub async fn workers(&self) -> Result<Vec<WorkerView>, Failure> {
+        let mut workers: BTreeMap<(String, String), (Timestamp, Vec<String>)> = BTreeMap::new();
+        for (plan, seen) in self.open().await? {
+            for task in &seen.view.state().tasks {
+                let (id, times) = (task.plan.id, seen.view.times(task.plan.id));
+                let held = times.claim.holder.as_ref();
+                let Some(holder) = held.or(times.past.as_ref()).filter(|holder| !holder.is_agent()) else { continue };
+                let Executor { name, host, worker } = &holder.executor;
+                let renewed = holder.lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE))));
+                let ended = times.ended_at.filter(|_| held.is_none());
+                let known = workers.entry((host.clone(), worker.clone())).or_default();
+                known.0 = [Some(known.0), renewed, ended].into_iter().flatten().max().unwrap_or_default();
+                known.1.extend(held.map(|_| format!("{} by {name}", seen.view.state().target(&plan, id))));
+            }
+        }
+        let view = |((host, worker), (heard, runs))| WorkerView { host, worker, heard: rfc3339(heard), runs };
+        Ok(workers.into_iter().map(view).collect())
     }
 
     /// Refuses the name of an agent that has never joined.

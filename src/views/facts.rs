@@ -110,6 +110,7 @@ pub fn configured(agent: &Agent) -> Value {
         "command": agent.program.argv(None),
         "prompt": agent.prompt,
         "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "passes": agent.passes,
         "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         "jobs": agent.jobs,
         "rate_limited": agent.rate_limited,

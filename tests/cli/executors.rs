@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::scene::{Ran, Running, Scene, named_pipe};
+use rustix::process::Signal;
+
+use super::scene::{Gate, Ran, Running, Scene, named_pipe};
 
 /// A configuration with one executor of this name.
 fn config(name: &str) -> String {
@@ -259,4 +261,64 @@ fn a_run_without_a_terminal_ends_at_a_rate_limit_and_says_until_when() {
     scene.run(&["retry", &format!("{plan}/1"), "--now"]).expect(0);
     scene.run(&["resume", plan]).expect(0);
     assert!(scene.path("after").exists());
+}
+
+#[test]
+fn an_agent_gets_only_the_variables_that_are_named() {
+    let scene = Scene::new().with_env("DEPLOY_TOKEN", "hunter2").with_env("WANTED", "yes");
+    let agent = |env: &str| {
+        format!("[executors.a]\ncommand = [\"sh\", \"-c\", \"cat > /dev/null; env > seen\"]\nenv = {env}\n")
+    };
+    scene.write("plan.md", "1. Look around\n");
+    for (env, has, lacks) in [
+        ("[\"PATH\", \"WANTED\", \"OWN=1=2\"]", ["WANTED=yes", "OWN=1=2", "CREWLOG_TASK=1"], Some("DEPLOY_TOKEN")),
+        ("[]", ["CREWLOG_TASK=1", "CREWLOG_STORE=", "CREWLOG_PLAN="], Some("WANTED")),
+        ("{ OWN = \"1\" }", ["DEPLOY_TOKEN=hunter2", "WANTED=yes", "OWN=1"], None),
+    ] {
+        scene.write("crewlog.toml", agent(env));
+        scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
+        let seen = scene.read("seen");
+        assert!(has.iter().all(|variable| seen.lines().any(|line| line.starts_with(variable))), "{env}: {seen}");
+        assert!(lacks.is_none_or(|name| !seen.contains(name)), "{env}: {seen}");
+    }
+}
+
+#[test]
+fn an_agent_has_its_grace_time_to_end() {
+    let scene = Scene::new();
+    let go = named_pipe(&scene, "go");
+    scene.write("plan.md", "1. Work on it\n");
+    let work = "cat > /dev/null; trap 'read x < go; touch saved; exit 1' TERM; sleep 1000 & wait";
+    for (grace, is_saved) in [("1ms", false), ("30s", true)] {
+        let executor = format!("[executors.a]\ncommand = \"{work}\"\ntimeout = \"300ms\"\ngrace = \"{grace}\"\n");
+        scene.write("crewlog.toml", executor);
+        let running = scene.start(&["run", "plan.md", "--yes", "-q", "--set", "retries=0"]);
+        if is_saved {
+            std::fs::write(&go, "go\n").expect("it is asked to end");
+        }
+        running.finish().expect(100);
+        assert_eq!(scene.path("saved").exists(), is_saved, "{grace}");
+    }
+    scene.write("crewlog.toml", "grace = \"31s\"\n");
+    scene.run(&["agents", "--configured"]).expect(1).says(&["crewlog.toml:1:9", "grace is at most 30 s"]);
+}
+
+#[test]
+fn workers_are_listed_with_their_machines_and_what_they_run() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    scene.write("plan.md", format!("1. Run `true`\n2. Run `{}; sleep 1000`\n", Gate::pass("gate")));
+    let running = scene.start(&["run", "plan.md", "--yes", "-q"]);
+    gate.wait();
+    let workers = scene.run(&["agents", "--workers", "-o", "json"]).json()["workers"].clone();
+    let plan = scene.run(&["ls", "-o", "json"]).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+    assert_eq!(workers.as_array().map(Vec::len), Some(1), "{workers}");
+    assert_eq!(workers[0]["runs"], serde_json::json!([format!("{plan}/2 by shell")]));
+    assert!(workers[0]["host"].is_string() && workers[0]["worker"].is_string() && workers[0]["heard"].is_string());
+    let shown = scene.run(&["agents", "--workers"]).expect(0).stdout;
+    assert!(shown.contains(&format!("{plan}/2 by shell")) && shown.contains("heard: just now"), "{shown}");
+    running.signal(Signal::INT);
+    running.finish().expect(130);
+    let workers = scene.run(&["agents", "--workers", "-o", "json"]).json()["workers"].clone();
+    assert_eq!(workers[0]["runs"], serde_json::json!([]), "{workers}");
 }

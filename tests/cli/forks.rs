@@ -270,7 +270,7 @@ fn compare_shows_duration_usage_and_failures_of_two_strategies() {
     assert!(work.is_some_and(|work| work > 0) && work <= took, "{compared}");
     assert_eq!(side("one", "usage")["cost_micros"], 500_000, "{compared}");
     let text = scene.run(&["diff", "--outcomes", &short, &plan]).expect(0).stdout;
-    let parts = [", worked on for ", "0 failures, 9 input, 1 output tokens, a cost of 0.500000", "2 failures"];
+    let parts = [", worked on for ", "0 failures, 10 tokens, a cost of 0.500000", "2 failures"];
     for part in parts {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crewlog_executors::agent::{ARGUMENT_BYTES_MAX, Agent, Program, PromptBy, SAID_CHARS_MAX};
 use crewlog_executors::output::OUTPUT_BYTES_MAX;
 use crewlog_executors::roster::{Actor, Roster};
-use crewlog_executors::run::{Job, Stop};
+use crewlog_executors::run::{GRACE, Job, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{Answered, Budget, FailureClass, TaskInput, Usage};
@@ -31,6 +31,8 @@ fn agent(words: &[&str]) -> Agent {
         jobs: 1,
         rate_limited: Vec::new(),
         budget_per_day: None,
+        passes: None,
+        grace: None,
         consent: None,
     }
 }
@@ -70,7 +72,7 @@ fn answered(question: &str, answer: &str) -> Answered {
 
 fn roster(agents: Vec<Agent>) -> Roster {
     let env = vec![("SHARED".into(), "surroundings".into())];
-    let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60) };
+    let shell = Shell { supervisor: rig::supervisor(), env, timeout: Duration::from_secs(60), grace: GRACE };
     Roster {
         shell,
         takes_commands: true,
@@ -247,6 +249,8 @@ async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
     let limited = |words: &[&str]| Agent {
         rate_limited: vec!["Usage Limit reached".into(), "429".into()],
         budget_per_day: None,
+        passes: None,
+        grace: None,
         ..script("ends", words)
     };
     for (words, expected) in [

@@ -6,6 +6,7 @@ use crewlog_executors::agent::{Agent, Program, PromptBy};
 use crewlog_executors::history::History;
 use crewlog_executors::prompts::{PromptError, Rendered, prompt_of};
 use crewlog_executors::roster::Roster;
+use crewlog_executors::run::GRACE;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{EventStore, Query, Range};
@@ -38,9 +39,11 @@ async fn ran(store: EventStore) -> Rig {
         jobs: 1,
         rate_limited: Vec::new(),
         budget_per_day: None,
+        passes: None,
+        grace: None,
         consent: None,
     };
-    let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
+    let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60), grace: GRACE };
     let roster = Roster {
         shell,
         takes_commands: true,

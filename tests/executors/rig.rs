@@ -12,6 +12,7 @@ use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_executors::roster::Roster;
+use crewlog_executors::run::GRACE;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::supervisor::{Supervisor, SupervisorProgram};
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
@@ -198,7 +199,7 @@ impl Rig {
         (jobs, interrupted): (usize, InterruptedTask),
         env: Vec<(String, String)>,
     ) -> RunningWorker {
-        let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE };
+        let shell = Shell { supervisor: supervisor(), env, timeout: PATIENCE, grace: GRACE };
         let roster = Roster {
             shell,
             takes_commands: true,

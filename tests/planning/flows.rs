@@ -7,6 +7,7 @@ use crewlog_executors::agent::{Agent, Program, PromptBy};
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::planning;
 use crewlog_executors::roster::Roster;
+use crewlog_executors::run::GRACE;
 use crewlog_executors::shell::Shell;
 use crewlog_executors::worker::{InterruptedTask, Scope, Worker};
 use crewlog_mq::{Error, Event as _, EventStore, Position, Query, Range};
@@ -74,9 +75,11 @@ impl Crew {
             jobs: 8,
             rate_limited: Vec::new(),
             budget_per_day: None,
+            passes: None,
+            grace: None,
             consent: None,
         });
-        let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60) };
+        let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60), grace: GRACE };
         let agents = agent.into_iter().collect();
         let roster = Roster {
             shell,

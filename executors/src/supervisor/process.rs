@@ -185,6 +185,10 @@ async fn supervised(
 fn start(spec: &Spec, outputs: Outputs, mark: &str, leaders: &Leaders) -> Result<(Pid, [Option<Receiver>; 2]), String> {
     let (program, args) = spec.argv.split_first().ok_or("the command is empty")?;
     let mut command = Command::new(program);
+    if let Some(names) = &spec.passes {
+        command.env_clear();
+        command.envs(std::env::vars_os().filter(|(name, _)| names.iter().any(|passed| **passed == **name)));
+    }
     command.args(args).envs(spec.env.iter().map(|(name, value)| (name, value))).env(RUN, marked(mark)).process_group(0);
     let input = spec.input.clone().map_or_else(|| Ok(Stdio::null()), pipe_of);
     command.stdin(input.map_err(|error| format!("cannot give {program} its input: {error}"))?);

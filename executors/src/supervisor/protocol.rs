@@ -33,6 +33,8 @@ pub struct Spec {
     pub cwd: Option<PathBuf>,
     /// Variables added to the worker's environment.
     pub env: Vec<(String, String)>,
+    /// The variables of that environment that it gets; all of them, if unset.
+    pub passes: Option<Vec<String>>,
     /// True if every process that it starts ends with it, in any session; else a daemon continues.
     pub ends_all: bool,
     /// The file that keeps its output while it runs and after, if one does.

@@ -351,7 +351,15 @@ fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
 }
 
 fn sh(command: &str) -> Spec {
-    Spec { argv: Spec::shell_line(command, []), input: None, cwd: None, env: vec![], ends_all: false, output: None }
+    Spec {
+        argv: Spec::shell_line(command, []),
+        input: None,
+        cwd: None,
+        env: vec![],
+        passes: None,
+        ends_all: false,
+        output: None,
+    }
 }
 
 /// The example built with this test binary: a test binary's own `main` cannot become a supervisor.

@@ -41,6 +41,8 @@ fn executors_keep_the_order_of_the_configuration_file() {
         jobs: 1,
         rate_limited: Vec::new(),
         budget_per_day: None,
+        passes: None,
+        grace: None,
         consent: None,
     };
     let first = Agent {
@@ -51,6 +53,8 @@ fn executors_keep_the_order_of_the_configuration_file() {
         jobs: 2,
         rate_limited: vec!["usage limit reached".into(), "429".into()],
         budget_per_day: None,
+        passes: None,
+        grace: None,
         consent: None,
         ..plain("zoe", words(&["claude", "-p"]))
     };
