@@ -187,7 +187,7 @@ async fn turn(crew: &Crew, agent: &mut Agent, n: usize) -> Result<bool, Failure>
 
 fn progress(n: usize) -> TaskProgress {
     let step = Some(format!("step {n}: the callers are changed"));
-    TaskProgress { step, next_step: Some("run the tests".to_owned()), note: None }
+    TaskProgress { step, next_step: Some("run the tests".to_owned()), ..TaskProgress::default() }
 }
 
 /// A report that differs for each `n`.

@@ -127,7 +127,7 @@ impl Actor {
             self.grow();
             self.say(Activity::Working, Some(&id), Some(step)).await?;
             let next_step = steps.get(index + 1).map(|next| (*next).to_owned());
-            let progress = TaskProgress { step: Some((*step).to_owned()), next_step, note: None };
+            let progress = TaskProgress { step: Some((*step).to_owned()), next_step, note: None, session: None };
             self.day.crew.update_task(&self.caller, &id, progress, None).await?;
             let minutes = self.dice.between(6, 12);
             self.pass(minutes).await?;

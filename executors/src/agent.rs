@@ -3,6 +3,7 @@
 //! It gets the task as a prompt and answers with an exit code and its output. Its work is not inspected, and no text of
 //! a task ever becomes part of a shell command.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crewlog_planner::claim::{Ending, RunDetails};
@@ -23,6 +24,8 @@ use crate::usage::{Reported, read, usage_so_far, with_estimate, with_unknown};
 
 /// The argument that is replaced by the prompt.
 pub const PLACEHOLDER: &str = "{prompt}";
+/// The part of an argument that is replaced by the id of a session.
+pub const SESSION: &str = "{session}";
 /// The longest argument, in bytes: the limit of Linux (128 KiB including the final NUL).
 pub const ARGUMENT_BYTES_MAX: usize = (128 << 10) - 1;
 /// The characters from the end of each output that an error quotes.
@@ -43,6 +46,8 @@ pub struct Agent {
     pub program: Program,
     /// How it gets its prompt.
     pub prompt: PromptBy,
+    /// The program and its arguments that continue a session, [`SESSION`] in place of its id.
+    pub resume: Option<Vec<String>>,
     /// Environment variables, besides those that describe the task.
     pub env: Vec<(String, String)>,
     /// The variables of the worker that it gets; all of them, if unset.
@@ -108,12 +113,15 @@ impl Agent {
         stop: &mut watch::Receiver<Option<Stop>>,
     ) -> (Ending, Usage) {
         let counts_tokens = job.parameters.counts_tokens;
+        let resumed = self.resume.as_ref().zip(job.session.as_ref());
+        let resumed = resumed.map(|(words, id)| words.iter().map(|word| word.replace(SESSION, id)).collect());
+        let program = resumed.map_or_else(|| self.program.clone(), Program::Argv);
         let (argv, input) = match self.prompt {
-            PromptBy::Stdin => (self.program.argv(None), Some(prompt.clone())),
+            PromptBy::Stdin => (program.argv(None), Some(prompt.clone())),
             PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
                 return (self.too_long(prompt.len()), Usage::default());
             }
-            PromptBy::Argument => (self.program.argv(Some(&prompt)), None),
+            PromptBy::Argument => (program.argv(Some(&prompt)), None),
         };
         let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
         let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
@@ -174,6 +182,25 @@ impl Agent {
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
         finished.failed(how, &said.collect::<Vec<_>>().join("\n"), class)
     }
+}
+
+/// The words that continue a session of a known program.
+#[must_use]
+pub fn resume_of(program: &Program) -> Option<Vec<String>> {
+    let Program::Argv(words) = program else { return None };
+    let after = |word: &str| words.iter().position(|known| known == word).map(|at| at + 1);
+    let (at, new) = match Path::new(words.first()?).file_name()?.to_str()? {
+        "claude" | "gemini" => (1, ["--resume", SESSION]),
+        "opencode" => (after("run")?, ["-s", SESSION]),
+        // Its subcommand comes after the options of `exec`.
+        "codex" => {
+            after("exec")?;
+            (words.iter().position(|word| word == PLACEHOLDER).unwrap_or(words.len()), ["resume", SESSION])
+        }
+        _another => return None,
+    };
+    let (before, rest) = words.split_at(at);
+    Some(before.iter().cloned().chain(new.map(str::to_owned)).chain(rest.iter().cloned()).collect())
 }
 
 impl Program {
@@ -254,4 +281,28 @@ fn end_of(text: &str) -> &str {
     let text = text.trim_end();
     let start = text.char_indices().rev().nth(SAID_CHARS_MAX - 1).map_or(0, |(at, _)| at);
     text[start..].trim_start()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_known_programs_are_continued_by_their_own_words() {
+        for (command, expected) in [
+            ("claude -p", Some("claude --resume {session} -p")),
+            ("/opt/claude -p --verbose", Some("/opt/claude --resume {session} -p --verbose")),
+            ("codex exec --json", Some("codex exec --json resume {session}")),
+            ("codex exec --json {prompt}", Some("codex exec --json resume {session} {prompt}")),
+            ("codex", None),
+            ("gemini -p {prompt}", Some("gemini --resume {session} -p {prompt}")),
+            ("opencode run --format json", Some("opencode run -s {session} --format json")),
+            ("opencode serve", None),
+            ("sh claude", None),
+        ] {
+            let words = Program::Argv(command.split(' ').map(str::to_owned).collect());
+            assert_eq!(resume_of(&words).map(|words| words.join(" ")).as_deref(), expected, "{command}");
+        }
+        assert_eq!(resume_of(&Program::Shell("claude -p".to_owned())), None);
+    }
 }

@@ -3,7 +3,7 @@
 use crewlog_mq::{
     Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner, Timestamp,
 };
-use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease};
+use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
@@ -95,6 +95,33 @@ pub(crate) async fn claim_task(
         };
         if !goes_on {
             return ClaimOutcome::Gone;
+        }
+    }
+}
+
+/// Records the session of a program, once.
+pub(crate) async fn keep_session(claim: &mut Runner<TaskLease>, epoch: u64, id: &str, cause: &Cause) {
+    let progress = TaskProgress { session: Some(id.to_owned()), ..TaskProgress::default() };
+    append(claim, TaskCommand::Progress { epoch, progress }, cause).await;
+}
+
+/// Appends what the holder says, however long the log takes; false when the holder has lost the task.
+pub(crate) async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cause) -> bool {
+    let cause = cause.clone().keeping(command.recorded());
+    let mut backoff = Backoff::new();
+    loop {
+        match claim.execute(command.clone(), &cause).await {
+            Ok(_) => return true,
+            Err(ExecuteError::Refused(refusal)) => {
+                tracing::warn!(%refusal, "report refused: the lease was lost");
+                return false;
+            }
+            Err(ExecuteError::Store(error)) if error.is_final() => {
+                tracing::warn!(%error, "permanent log error: a report was not appended");
+                return false;
+            }
+            Err(ExecuteError::Contended { .. }) => tokio::time::sleep(backoff.pause()).await,
+            Err(ExecuteError::Store(error)) => backoff.wait(&error).await,
         }
     }
 }

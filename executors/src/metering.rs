@@ -30,35 +30,62 @@ pub(crate) fn left_for_run(state: &PlannerState, task: &Task) -> Budget {
     Budget { tokens: rest(Measure::Tokens), cost_micros: rest(Measure::Cost), duration_ms: None }.least(of_task)
 }
 
-/// Returns when a run has used the rest of its budgets, as far as its program reports it while it runs.
-pub(crate) async fn over_budget(roster: &Roster, agent: &Agent, budget: &Budget, target: &str, file: PathBuf) -> Stop {
-    let mut is_told = false;
-    if budget.is_unlimited() && agent.budget_per_day.is_none() {
-        return std::future::pending().await;
-    }
-    let mut meter = Meter { file, n_read: 0, rest: Vec::new(), run: AgentRun::default() };
-    loop {
-        tokio::time::sleep(METER_INTERVAL).await;
-        let used = meter.usage();
-        let today = roster.limits.as_ref().and_then(|limits| limits.left_today(agent));
-        let limits = Measure::ALL.map(|measure| (measure, measure.limit(budget), None));
-        let today = today.map(|today| (Measure::Cost, Some(today.left), Some(today.ends_in_ms)));
-        for (measure, left, wait_ms) in limits.into_iter().chain(today) {
-            let (Some(left), amount) = (left, measure.of(&used)) else { continue };
-            let of_day = if wait_ms.is_some() { " for today" } else { "" };
-            let words = || format!("{} of {} that were left{of_day}", measure.words(amount), measure.words(left));
-            if amount >= left {
-                return Stop::OverBudget { error: format!("stopped: it has used {}", words()), wait_ms };
+/// A run of an agent, as its output shows it.
+pub(crate) struct Watched<'a> {
+    pub(crate) roster: &'a Roster,
+    pub(crate) agent: &'a Agent,
+    /// The rest of its budgets.
+    pub(crate) budget: &'a Budget,
+    pub(crate) target: String,
+    /// True after a warning.
+    pub(crate) is_told: bool,
+}
+
+/// A fact about a run.
+pub(crate) enum Sight {
+    /// The id of its session, once.
+    Session(String),
+    /// It has used the rest of a budget, as far as its program reports it while it runs.
+    OverBudget(Stop),
+}
+
+impl Watched<'_> {
+    /// Waits for the next.
+    pub(crate) async fn next(&mut self, meter: &mut Meter) -> Sight {
+        loop {
+            tokio::time::sleep(METER_INTERVAL).await;
+            let is_known = meter.session().is_some();
+            let used = meter.usage();
+            if let Some(session) = meter.session().filter(|_| !is_known) {
+                return Sight::Session(session.to_owned());
             }
-            if amount >= left - left / 5 && !std::mem::replace(&mut is_told, true) {
-                tracing::warn!("{target} has used {}", words());
+            if let Some(stop) = self.over_budget(&used) {
+                return Sight::OverBudget(stop);
             }
         }
     }
+
+    fn over_budget(&mut self, used: &Usage) -> Option<Stop> {
+        let today = self.roster.limits.as_ref().and_then(|limits| limits.left_today(self.agent));
+        let limits = Measure::ALL.map(|measure| (measure, measure.limit(self.budget), None));
+        let today = today.map(|today| (Measure::Cost, Some(today.left), Some(today.ends_in_ms)));
+        for (measure, left, wait_ms) in limits.into_iter().chain(today) {
+            let (Some(left), amount) = (left, measure.of(used)) else { continue };
+            let of_day = if wait_ms.is_some() { " for today" } else { "" };
+            let words = || format!("{} of {} that were left{of_day}", measure.words(amount), measure.words(left));
+            if amount >= left {
+                return Some(Stop::OverBudget { error: format!("stopped: it has used {}", words()), wait_ms });
+            }
+            if amount >= left - left / 5 && !std::mem::replace(&mut self.is_told, true) {
+                tracing::warn!("{} has used {}", self.target, words());
+            }
+        }
+        None
+    }
 }
 
-/// Reads the usage of a run from the file of its output while it runs.
-struct Meter {
+/// Reads a run from the file of its output while it runs.
+pub(crate) struct Meter {
     file: PathBuf,
     n_read: u64,
     rest: Vec<u8>,
@@ -66,8 +93,17 @@ struct Meter {
 }
 
 impl Meter {
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Self { file, n_read: 0, rest: Vec::new(), run: AgentRun::default() }
+    }
+
+    /// The id of its session, as far as the output was read.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.run.session.as_deref()
+    }
+
     /// The usage so far, as far as the program reports it in lines of JSON.
-    fn usage(&mut self) -> Usage {
+    pub(crate) fn usage(&mut self) -> Usage {
         // There is no file before the first output.
         if let Ok(kept) = Kept::open(&self.file)
             && kept.copy(self.n_read, &mut self.rest).is_ok()

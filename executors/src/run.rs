@@ -71,6 +71,8 @@ pub struct Job<'a> {
     pub parameters: &'a TaskInput,
     /// The file that keeps its output, if one does.
     pub output: Option<PathBuf>,
+    /// The session of its program that an earlier run began here.
+    pub session: Option<String>,
 }
 
 impl Job<'_> {

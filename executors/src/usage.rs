@@ -98,6 +98,8 @@ pub(crate) struct AgentRun {
     usage: Usage,
     /// The usage of each message of Claude Code, by its id: an event for each part of a message repeats it.
     messages: BTreeMap<String, Usage>,
+    /// The id of its session.
+    pub(crate) session: Option<String>,
 }
 
 impl AgentRun {
@@ -114,6 +116,8 @@ impl AgentRun {
         let kind = event["type"].as_str().unwrap_or_default();
         let part = &event["part"];
         let fails = |has_failed: bool| has_failed.then(|| failure_of(event));
+        let id = ["session_id", "thread_id", "sessionID"].iter().find_map(|name| event[*name].as_str());
+        self.session = self.session.take().or_else(|| id.map(str::to_owned));
         match (kind, event["sessionID"].is_string()) {
             ("thread.started" | "turn.started", _) | ("step_start" | "tool_use", true) => {
                 (self.is_known, self.end) = (true, None);

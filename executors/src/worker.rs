@@ -9,11 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp,
-    retrying,
+    Backoff, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp, retrying,
 };
-use crewlog_planner::claim::Holder;
-use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Ending, Executor, Holder, TaskCommand, TaskLease};
 use crewlog_planner::crew::{breaker, consent};
 use crewlog_planner::event::{self, FailureClass, Usage};
 use crewlog_planner::sealed::key_of;
@@ -26,10 +24,11 @@ use crate::agent::Agent;
 use crate::agents::{Agents, PlansByModel};
 use crate::attachments;
 use crate::breakers::Clearance;
-use crate::claiming::{ClaimOutcome, claim_of, claim_task};
+use crate::caller::host;
+use crate::claiming::{ClaimOutcome, append, claim_of, claim_task, keep_session};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
-use crate::metering::over_budget;
+use crate::metering::{Meter, Sight, Watched};
 use crate::planning::open_plans;
 use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
@@ -314,7 +313,10 @@ impl Worker {
         let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
         let files = self.roster.outputs.as_ref().filter(|_| key_of(tags).is_none());
         let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
-        let job = Job { plan, task: *task, attempt: *attempt, epoch, parameters, output: file.clone() };
+        let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
+        let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
+        let (task, attempt, output) = (*task, *attempt, file.clone());
+        let job = Job { plan, task, attempt, epoch, parameters, output, session };
         let run = async {
             match actor {
                 Actor::SubPlan(sub_plan) => {
@@ -341,41 +343,67 @@ impl Worker {
         // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. After a dropped renewal the runner
         // reads again, and a renewal that reached the log comes before the end.
         let renewing = async {
-            let (mut renewed, mut wait) = (self.store.now(), RENEW_INTERVALS[0]);
-            loop {
-                tokio::time::sleep(wait).await;
-                let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-                let cause = cause.clone().keeping(renewal.recorded());
-                wait = RENEW_INTERVALS[1];
-                match tokio::time::timeout(RENEW_MAX, claim.execute(renewal, &cause)).await {
-                    Ok(Ok(_)) => (renewed, wait) = (self.store.now(), RENEW_INTERVALS[0]),
-                    Ok(Err(ExecuteError::Refused(refusal))) => {
-                        tracing::warn!(%refusal, task = dispatch.target(), "the task went to another worker");
-                        break;
-                    }
-                    Ok(Err(ExecuteError::Store(error))) => error.warn("a lease was not renewed"),
-                    Ok(Err(ExecuteError::Contended { .. })) | Err(_) => {}
-                }
-                // Log time counts the sleep of the machine. On one host a held lock keeps the task.
-                if !self.store.backend().is_local() && may_be_taken(renewed, self.store.now()) {
-                    tracing::warn!(task = dispatch.target(), "stopped: the log was out of reach, and its lease ends");
-                    break;
-                }
-            }
+            self.renew_until_lost(dispatch, claim, epoch).await;
             stop.send_replace(Some(Stop::Lost));
             std::future::pending().await
         };
-        let metering = async {
-            if let (Some(file), Actor::Agent(agent, _)) = (file, actor) {
-                let (budget, target) = (&dispatch.parameters.budget, dispatch.target());
-                stop.send_replace(Some(over_budget(&self.roster, agent, budget, &target, file).await));
+        let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
+        let watching = async {
+            if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
+                stop.send_replace(Some(self.watch(agent, dispatch, meter, epoch).await));
             }
             std::future::pending().await
         };
-        tokio::select! {
+        let ended = tokio::select! {
             ending = acting => ending,
             ending = renewing => ending,
-            ending = metering => ending,
+            ending = watching => ending,
+        };
+        // A run may print more after the last look.
+        meter.iter_mut().for_each(|meter| _ = meter.usage());
+        if let Some(id) = meter.as_ref().and_then(Meter::session) {
+            keep_session(claim, epoch, id, cause).await;
+        }
+        ended
+    }
+
+    /// Returns when the lease is lost, or is about to be.
+    async fn renew_until_lost(&self, dispatch: &Dispatch, claim: &mut Runner<TaskLease>, epoch: u64) {
+        let (mut renewed, mut wait) = (self.store.now(), RENEW_INTERVALS[0]);
+        loop {
+            tokio::time::sleep(wait).await;
+            let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
+            let cause = dispatch.cause.clone().keeping(renewal.recorded());
+            wait = RENEW_INTERVALS[1];
+            match tokio::time::timeout(RENEW_MAX, claim.execute(renewal, &cause)).await {
+                Ok(Ok(_)) => (renewed, wait) = (self.store.now(), RENEW_INTERVALS[0]),
+                Ok(Err(ExecuteError::Refused(refusal))) => {
+                    tracing::warn!(%refusal, task = dispatch.target(), "the task went to another worker");
+                    return;
+                }
+                Ok(Err(ExecuteError::Store(error))) => error.warn("a lease was not renewed"),
+                Ok(Err(ExecuteError::Contended { .. })) | Err(_) => {}
+            }
+            // Log time counts the sleep of the machine. On one host a held lock keeps the task.
+            if !self.store.backend().is_local() && may_be_taken(renewed, self.store.now()) {
+                tracing::warn!(task = dispatch.target(), "stopped: the log was out of reach, and its lease ends");
+                return;
+            }
+        }
+    }
+
+    /// Records the session of a run. Returns when the run has used up a budget.
+    async fn watch(&self, agent: &Agent, dispatch: &Dispatch, meter: &mut Meter, epoch: u64) -> Stop {
+        let Dispatch { plan, task, tags, cause, .. } = dispatch;
+        let (roster, budget, target) = (&self.roster, &dispatch.parameters.budget, dispatch.target());
+        let mut watched = Watched { roster, agent, budget, target, is_told: false };
+        loop {
+            match watched.next(meter).await {
+                Sight::OverBudget(stop) => return stop,
+                Sight::Session(id) => {
+                    keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
+                }
+            }
         }
     }
 }
@@ -553,27 +581,6 @@ impl WorkerLoop {
 /// True if a lease that was renewed at a time ends soon, so that others may take its task.
 fn may_be_taken(renewed: Timestamp, now: Timestamp) -> bool {
     now.since(renewed) + STOP_BEFORE >= claim::LEASE
-}
-
-/// Appends what the holder says, however long the log takes; false when the holder has lost the task.
-async fn append(claim: &mut Runner<TaskLease>, command: TaskCommand, cause: &Cause) -> bool {
-    let cause = cause.clone().keeping(command.recorded());
-    let mut backoff = Backoff::new();
-    loop {
-        match claim.execute(command.clone(), &cause).await {
-            Ok(_) => return true,
-            Err(ExecuteError::Refused(refusal)) => {
-                tracing::warn!(%refusal, "report refused: the lease was lost");
-                return false;
-            }
-            Err(ExecuteError::Store(error)) if error.is_final() => {
-                tracing::warn!(%error, "permanent log error: a report was not appended");
-                return false;
-            }
-            Err(ExecuteError::Contended { .. }) => tokio::time::sleep(backoff.pause()).await,
-            Err(ExecuteError::Store(error)) => backoff.wait(&error).await,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -97,6 +97,8 @@ pub struct TaskProgress {
     pub next_step: Option<String>,
     /// Anything else.
     pub note: Option<String>,
+    /// The id of the program's session, by which a later run continues it.
+    pub session: Option<String>,
 }
 
 /// An event of a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
@@ -342,6 +344,8 @@ pub struct TaskLease {
     pub interrupted: Option<Executor>,
     /// The last progress report of this attempt.
     pub progress: Option<TaskProgress>,
+    /// The last known session of a program, in any attempt, and its executor.
+    pub session: Option<(Executor, String)>,
     /// The number of agents in a row that were lost with this attempt.
     n_lost: u32,
 }
@@ -511,7 +515,11 @@ impl Handler for TaskLease {
                 let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
                 self.holder = Some(Holder { executor, epoch, lease_until, has_started: false });
             }
-            TaskEvent::TaskProgressed { progress, .. } => self.progress = Some(progress.clone()),
+            TaskEvent::TaskProgressed { progress, .. } => {
+                let executor = self.holder.as_ref().map(|holder| holder.executor.clone());
+                self.session = executor.zip(progress.session.clone()).or(self.session.take());
+                self.progress = Some(progress.clone());
+            }
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
             TaskEvent::TaskStarted { .. } => {
                 self.interrupted = None;

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy};
+use crewlog_executors::agent::{Agent, PLACEHOLDER, Program, PromptBy, SESSION, resume_of};
 use crewlog_executors::crew::human;
 use crewlog_executors::crew::owner::distrusted;
 use crewlog_executors::crew::project;
@@ -161,8 +161,9 @@ impl Config {
             let variables = agent.env.iter().flat_map(|(name, value)| [name.clone(), value.clone()]);
             let passes = agent.passes.iter().flatten().map(|name| format!("passes {name}"));
             let only = agent.passes.iter().map(|_| "only".to_owned());
+            let resume = agent.resume.iter().flatten().map(|word| format!("resume {word}"));
             let parts = ["executor".into(), agent.name.clone(), how.into(), agent.env.len().to_string()];
-            let parts = parts.into_iter().chain(only).chain(passes);
+            let parts = parts.into_iter().chain(only).chain(passes).chain(resume);
             agent.consent = needed(parts.chain(variables).chain(agent.program.argv(None)).collect());
         }
         self.knows_tools = false;
@@ -291,6 +292,7 @@ struct AgentToml {
     kinds: Vec<NodeKind>,
     #[serde(default)]
     prompt: PromptBy,
+    resume: Option<Spanned<Continuation>>,
     #[serde(default, deserialize_with = "environment")]
     env: Environment,
     #[serde(default, deserialize_with = "grace")]
@@ -318,6 +320,30 @@ fn kinds<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeKind>, D::Error> 
         true => Err("an executor has some kinds, without Clarification, or every kind when kinds is left out".into()),
         false => Ok(kinds),
     })
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "resume is true, or the words that continue a session")]
+enum Continuation {
+    Known(bool),
+    Words(Vec<String>),
+}
+
+impl Continuation {
+    fn words(self, program: &Program) -> Result<Option<Vec<String>>, String> {
+        match self {
+            Self::Known(false) => Ok(None),
+            Self::Known(true) => resume_of(program).map(Some).ok_or(
+                "resume = true is for claude, codex exec, gemini and \
+                opencode run: write the words of this program, with {session}"
+                    .to_owned(),
+            ),
+            Self::Words(words) if !words.iter().any(|word| word.contains(SESSION)) => {
+                Err("no word has {session} in it, the place of the id".to_owned())
+            }
+            Self::Words(words) => Ok(Some(words)),
+        }
+    }
 }
 
 /// A table sets variables; a list names those that are passed, `NAME`, and sets others, `NAME=VALUE`.
@@ -394,10 +420,14 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
-    for (name, AgentToml { command, kinds, prompt, env, grace, timeout, jobs, rate_limited, budget_per_day }) in written
+    for (name, AgentToml { command, kinds, prompt, resume, env, grace, timeout, jobs, rate_limited, budget_per_day }) in
+        written
     {
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
+        let resume_at = resume.as_ref().map_or(0, |written| written.span().start);
+        let resume = resume.map(|written| written.into_inner().words(command.get_ref()));
+        let resume = resume.transpose().map_err(|message| Fault::new(resume_at, message))?.flatten();
         let (name, program, jobs) = (name.into_inner(), command.into_inner(), jobs.unwrap_or(1));
         let timeout = timeout.map(|timeout| timeout.value);
         let (consent, (passes, env)) = (None, env);
@@ -406,6 +436,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
             kinds,
             program,
             prompt,
+            resume,
             env,
             passes,
             grace,

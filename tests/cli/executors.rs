@@ -322,3 +322,45 @@ fn workers_are_listed_with_their_machines_and_what_they_run() {
     let workers = scene.run(&["agents", "--workers", "-o", "json"]).json()["workers"].clone();
     assert_eq!(workers[0]["runs"], serde_json::json!([]), "{workers}");
 }
+
+#[test]
+fn a_later_run_continues_the_session_of_an_earlier_one() {
+    let scene = Scene::new();
+    let begin = r#"{"type":"system","subtype":"init","session_id":"s-7"}"#;
+    let end = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","session_id":"s-7"}"#;
+    scene.write("begin", format!("{begin}\n"));
+    scene.write("end", format!("{end}\n"));
+    scene.write("asks", end.replace("done", "QUESTION: which one?"));
+    let again = "cat > /dev/null; echo \"$0 $CREWLOG_ATTEMPT\" > how; cat end";
+    let agent = |first: &str| {
+        let first = format!("[executors.a]\ncommand = ['sh', '-c', 'cat > /dev/null; cat begin; {first}']\n");
+        format!("{first}resume = ['sh', '-c', '{again}', '{{session}}']\n")
+    };
+    // After a failure.
+    scene.write("crewlog.toml", agent("exit 1"));
+    scene.write("plan.md", "1. Work on it (retry 1)\n");
+    scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
+    assert_eq!(scene.read("how"), "s-7 2\n");
+    // After the death of its worker.
+    scene.write("crewlog.toml", agent("sleep 1000"));
+    scene.write("plan.md", "1. Work on it\n");
+    let mut following = scene.start(&["events", "--follow", "--after", "12", "--type", "TaskProgressed"]);
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    let plan = running.stdout.line().trim().to_owned();
+    following.stdout.until(&plan);
+    running.killed();
+    following.kill();
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+    assert_eq!(scene.read("how"), "s-7 1\n");
+    // After an answer.
+    scene.write("crewlog.toml", agent("cat asks"));
+    let (plan, asked) = scene.plan("1. Work on it\n");
+    asked.expect(5);
+    scene.run(&["answer", &format!("{plan}/q1"), "this one"]).expect(0);
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+    assert_eq!(scene.read("how"), "s-7 2\n");
+    for (resume, says) in [("true", "resume = true is for claude"), ("['sh', '-c', 'x']", "no word has {session}")] {
+        scene.write("crewlog.toml", format!("[executors.a]\ncommand = ['sh']\nresume = {resume}\n"));
+        scene.run(&["agents", "--configured"]).expect(1).says(&["crewlog.toml:3:10", says]);
+    }
+}

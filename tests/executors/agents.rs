@@ -33,6 +33,7 @@ fn agent(words: &[&str]) -> Agent {
         budget_per_day: None,
         passes: None,
         grace: None,
+        resume: None,
         consent: None,
     }
 }
@@ -101,7 +102,15 @@ async fn run_until(
 ) -> (Ending, Usage) {
     let cwd = parameters.folder.clone().or_else(|| folder.path().to_str().map(str::to_owned));
     let parameters = TaskInput { folder: cwd, ..parameters.clone() };
-    let job = Job { plan: rig::PLAN, task: TaskId(2), attempt: 3, epoch: 4, parameters: &parameters, output: None };
+    let job = Job {
+        plan: rig::PLAN,
+        task: TaskId(2),
+        attempt: 3,
+        epoch: 4,
+        parameters: &parameters,
+        output: None,
+        session: None,
+    };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
     soon(agent.run(shell, job, prompt(&parameters), stop)).await
@@ -251,6 +260,7 @@ async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
         budget_per_day: None,
         passes: None,
         grace: None,
+        resume: None,
         ..script("ends", words)
     };
     for (words, expected) in [

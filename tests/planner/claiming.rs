@@ -32,7 +32,7 @@ fn command(second: i64, order: &str) -> TaskCommand {
         "start" => TaskCommand::Start { epoch: epoch(), prompt: None },
         "renew" => TaskCommand::Renew { epoch: epoch(), now },
         "progress" => {
-            let progress = TaskProgress { step: Some(words[2].into()), next_step: None, note: None };
+            let progress = TaskProgress { step: Some(words[2].into()), next_step: None, note: None, session: None };
             TaskCommand::Progress { epoch: epoch(), progress }
         }
         "done" => end(done()),

@@ -72,5 +72,5 @@ pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskComman
 }
 
 pub fn progress(text: &str) -> TaskProgress {
-    TaskProgress { step: Some(text.into()), next_step: None, note: Some(text.into()) }
+    TaskProgress { step: Some(text.into()), next_step: None, note: Some(text.into()), session: None }
 }

@@ -77,6 +77,7 @@ impl Crew {
             budget_per_day: None,
             passes: None,
             grace: None,
+            resume: None,
             consent: None,
         });
         let shell = Shell { supervisor: supervisor(), env: Vec::new(), timeout: Duration::from_secs(60), grace: GRACE };

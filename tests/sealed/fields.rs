@@ -16,7 +16,7 @@ use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that anyone with the log may read. Each addition needs a reason: it is an id, a name or a path.
-const CLEAR: [&str; 22] = [
+const CLEAR: [&str; 23] = [
     "agent",
     "assignee",
     "by",
@@ -35,6 +35,7 @@ const CLEAR: [&str; 22] = [
     "priority",
     "ref",
     "request",
+    "session",
     "sha256",
     "tag",
     "tool",

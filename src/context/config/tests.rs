@@ -43,6 +43,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         budget_per_day: None,
         passes: None,
         grace: None,
+        resume: None,
         consent: None,
     };
     let first = Agent {
@@ -55,6 +56,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         budget_per_day: None,
         passes: None,
         grace: None,
+        resume: None,
         consent: None,
         ..plain("zoe", words(&["claude", "-p"]))
     };

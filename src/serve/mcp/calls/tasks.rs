@@ -41,7 +41,12 @@ impl Server {
 
     pub async fn update_task(&self, member: &Member, args: &Args) -> Reply {
         let (id, note): (String, Option<String>) = (args.get("id"), args.get("note"));
-        let progress = TaskProgress { step: args.get("step"), next_step: args.get("next_step"), note: note.clone() };
+        let progress = TaskProgress {
+            step: args.get("step"),
+            next_step: args.get("next_step"),
+            note: note.clone(),
+            session: None,
+        };
         let or = |note: Option<String>, default: &str| note.unwrap_or_else(|| default.to_owned());
         let ending = |ending| (TaskProgress::default(), Some(ending), None);
         let (progress, ending, activity) = match args.get::<String>("status").as_str() {
