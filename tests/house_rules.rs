@@ -35,7 +35,7 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the executors", &[&["executors/src/"]], &[&CREW], 10_000),
     ("coordination", &[&CREW, &FACES], &[], 14_000),
     ("views", &[&VIEWS], &[], 9_150),
-    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_800),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_850),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -508,10 +508,10 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
 #[test]
 fn a_part_is_counted_wherever_its_files_are() {
     for (path, n_lines, expected) in [
-        ("src/a.rs", 10_800, None),
-        ("src/a.rs", 10_801, Some("src/")),
-        ("src/serve/a.rs", 10_801, Some("src/")),
-        ("src/tests.rs", 10_801, None),
+        ("src/a.rs", 10_850, None),
+        ("src/a.rs", 10_851, Some("src/")),
+        ("src/serve/a.rs", 10_851, Some("src/")),
+        ("src/tests.rs", 10_851, None),
         ("src/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/serve/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/page/a.rs", 9_151, Some("src/demo/")),

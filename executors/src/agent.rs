@@ -100,7 +100,11 @@ impl Agent {
         let value = |value: &str| if has_values { shell_word(value) } else { "...".to_owned() };
         let variables = self.env.iter().map(|(name, written)| format!("{name}={}", value(written)));
         let only = self.passes.iter().map(|names| format!("env={names:?}"));
-        only.chain(variables).chain([self.program.line()]).collect::<Vec<_>>().join(" ")
+        let resume = self.resume.iter().map(|words| {
+            let words = words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
+            format!("(to continue: {words})")
+        });
+        only.chain(variables).chain([self.program.line()]).chain(resume).collect::<Vec<_>>().join(" ")
     }
 
     /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout

@@ -13,6 +13,8 @@ use crate::run::Stop;
 use crate::runs::Kept;
 use crate::usage::AgentRun;
 
+/// A longer line is no event.
+const LINE_BYTES_MAX: usize = 8 << 20;
 /// How often the output of a run is read.
 const METER_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -25,20 +27,38 @@ pub(crate) fn left_for_run(state: &PlannerState, task: &Task) -> Budget {
         let limit = measure.limit(&state.config.budget)?;
         Some(limit.saturating_sub(measure.of(&state.spent())))
     };
-    let own = task.plan.budget_micros.map(|budget| budget.saturating_sub(task.spent.cost_micros));
+    // A task that has used its budget up starts again only if a person says so: then it has its budget again.
+    let rest_of = |budget: u64| task.spent.cost_micros.checked_rem(budget).map_or(0, |used| budget - used);
+    let own = task.plan.budget_micros.map(rest_of);
     let of_task = Budget { cost_micros: own, ..Budget::default() };
     Budget { tokens: rest(Measure::Tokens), cost_micros: rest(Measure::Cost), duration_ms: None }.least(of_task)
 }
 
+/// The usage of a run, as it was reported at its end and as it was read while it ran: of each amount the greater.
+pub(crate) fn greater(reported: Usage, read: &Usage) -> Usage {
+    let cost_micros = reported.cost_micros.max(read.cost_micros);
+    let has_tokens = read.input_tokens > 0 || read.output_tokens > 0;
+    Usage {
+        input_tokens: reported.input_tokens.max(read.input_tokens),
+        output_tokens: reported.output_tokens.max(read.output_tokens),
+        cost_micros,
+        n_without_tokens: if has_tokens { 0 } else { reported.n_without_tokens },
+        n_without_cost: if cost_micros > 0 { 0 } else { reported.n_without_cost },
+        ..reported
+    }
+}
+
 /// A run of an agent, as its output shows it.
 pub(crate) struct Watched<'a> {
-    pub(crate) roster: &'a Roster,
-    pub(crate) agent: &'a Agent,
+    roster: &'a Roster,
+    agent: &'a Agent,
     /// The rest of its budgets.
-    pub(crate) budget: &'a Budget,
-    pub(crate) target: String,
+    budget: &'a Budget,
+    target: String,
     /// True after a warning.
-    pub(crate) is_told: bool,
+    is_told: bool,
+    /// True if it began with nothing left for today: a person said so.
+    is_beyond_today: bool,
 }
 
 /// A fact about a run.
@@ -49,7 +69,14 @@ pub(crate) enum Sight {
     OverBudget(Stop),
 }
 
-impl Watched<'_> {
+impl<'a> Watched<'a> {
+    /// A run that begins now, with the rest of its budgets.
+    pub(crate) fn new(roster: &'a Roster, agent: &'a Agent, budget: &'a Budget, target: String) -> Self {
+        let today = roster.limits.as_ref().and_then(|limits| limits.left_today(agent));
+        let is_beyond_today = today.is_some_and(|today| today.left == 0);
+        Self { roster, agent, budget, target, is_told: false, is_beyond_today }
+    }
+
     /// Waits for the next.
     pub(crate) async fn next(&mut self, meter: &mut Meter) -> Sight {
         loop {
@@ -59,7 +86,8 @@ impl Watched<'_> {
             if let Some(session) = meter.session().filter(|_| !is_known) {
                 return Sight::Session(session.to_owned());
             }
-            if let Some(stop) = self.over_budget(&used) {
+            // A run that has ended, and exits, has its result.
+            if let Some(stop) = self.over_budget(&used).filter(|_| !meter.run.has_ended()) {
                 return Sight::OverBudget(stop);
             }
         }
@@ -68,7 +96,9 @@ impl Watched<'_> {
     fn over_budget(&mut self, used: &Usage) -> Option<Stop> {
         let today = self.roster.limits.as_ref().and_then(|limits| limits.left_today(self.agent));
         let limits = Measure::ALL.map(|measure| (measure, measure.limit(self.budget), None));
-        let today = today.map(|today| (Measure::Cost, Some(today.left), Some(today.ends_in_ms)));
+        let today = today
+            .filter(|_| !self.is_beyond_today)
+            .map(|today| (Measure::Cost, Some(today.left), Some(today.ends_in_ms)));
         for (measure, left, wait_ms) in limits.into_iter().chain(today) {
             let (Some(left), amount) = (left, measure.of(used)) else { continue };
             let of_day = if wait_ms.is_some() { " for today" } else { "" };
@@ -109,6 +139,9 @@ impl Meter {
             && kept.copy(self.n_read, &mut self.rest).is_ok()
         {
             self.n_read = kept.n_bytes;
+            if self.rest.len() > LINE_BYTES_MAX && !self.rest.contains(&b'\n') {
+                self.rest.clear();
+            }
             let n_whole = self.rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
             let rest = self.rest.split_off(n_whole);
             for line in std::mem::replace(&mut self.rest, rest).split(|byte| *byte == b'\n') {

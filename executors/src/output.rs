@@ -261,6 +261,25 @@ mod tests {
     }
 
     #[test]
+    fn a_secret_is_found_over_lines_and_within_the_escapes_of_json() {
+        let key = "-----BEGIN KEY-----\nAAAA\nBBBB\n-----END KEY-----";
+        let within = serde_json::json!({ "type": "text", "deep": [{ "text": format!("it is {key}") }], "n": 1 });
+        for (pattern, text, expected) in [
+            ("-----BEGIN KEY-----[A-Z[:space:]]+-----END KEY-----", format!("a\n{key}\nb\n"), "a\n[redacted]\nb"),
+            (r"-----BEGIN KEY-----[A-Z\p{Cc}]+-----END KEY-----", format!("a\n{key}\nb\n"), "a\n[redacted]\nb"),
+            (r"-----BEGIN KEY-----[A-Z\n]+-----END KEY-----", format!("{within}\nb\n"), "[redacted]"),
+            ("tok_\"[a-z]{4}", r#"{"text":"tok_\"abcd"}"#.to_owned() + "\n", "[redacted]"),
+        ] {
+            let secrets = serde_json::json!({ "patterns": [pattern] }).to_string();
+            for size in [1, 7, 4096] {
+                let found = of(&text.as_bytes().chunks(size).collect::<Vec<_>>(), &secrets);
+                assert!(found.text.contains(expected), "{pattern} by {size}: {}", found.text);
+                assert!(!found.text.contains("AAAA") && !found.text.contains("abcd"), "{pattern}: {}", found.text);
+            }
+        }
+    }
+
+    #[test]
     fn both_outputs_are_one_text_with_errors_at_its_end() {
         for (out, err, expected) in [("a", "b", "a\nb"), ("a", "", "a"), ("", "b", "b"), ("", "", "")] {
             let written = Written { out: plain(&[out]), err: plain(&[err]) };

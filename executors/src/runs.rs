@@ -29,6 +29,11 @@ pub const RUNS_BYTES_MAX: u64 = 1 << 30;
 pub const QUIET: Duration = Duration::from_secs(600);
 /// The bytes of an output that are read for its last lines.
 const LAST_BYTES_MAX: u64 = 64 << 10;
+/// The space on the disk that outputs leave free, and the bytes after which they look.
+const RESERVE: u64 = 32 << 20;
+const SPACE_INTERVAL: u64 = 1 << 20;
+/// A file that changed within this time may be of a running program.
+const LIVE: Duration = Duration::from_secs(120);
 /// The longest name of a plan that is the name of its folder too.
 const NAME_BYTES_MAX: usize = 120;
 
@@ -77,12 +82,20 @@ impl OutputFiles {
     /// The file of the last run of an attempt that printed something here.
     #[must_use]
     pub fn last(&self, plan: &str, task: TaskId, attempt: u32) -> Option<PathBuf> {
+        self.all(plan, task, attempt).pop()
+    }
+
+    /// The files of the runs of an attempt, in their order: of one that was taken over there are several.
+    #[must_use]
+    pub fn all(&self, plan: &str, task: TaskId, attempt: u32) -> Vec<PathBuf> {
         let begin = format!("{task}-{attempt}-");
         let epoch = |path: &PathBuf| {
             path.file_name()?.to_str()?.strip_prefix(&begin)?.strip_suffix(".log")?.parse::<u64>().ok()
         };
         let files = fs::read_dir(self.folder_of(plan)).into_iter().flatten().flatten().map(|entry| entry.path());
-        files.filter_map(|path| Some((epoch(&path)?, path))).max().map(|(_, path)| path)
+        let mut files: Vec<_> = files.filter_map(|path| Some((epoch(&path)?, path))).collect();
+        files.sort();
+        files.into_iter().map(|(_, path)| path).collect()
     }
 
     fn folder_of(&self, plan: &str) -> PathBuf {
@@ -96,11 +109,13 @@ impl OutputFiles {
     /// Only those of `open`.
     pub async fn make_room<E>(&self, open: impl Future<Output = Result<Vec<String>, E>>) -> Result<(), E> {
         let mut files = self.files();
+        let is_old = |file: &Found| file.changed_at.elapsed().is_ok_and(|age| age > LIVE);
         let mut n_bytes: u64 = files.iter().map(|file| file.n_bytes).sum();
         if n_bytes <= self.bytes_max {
             return Ok(());
         }
         let open: Vec<_> = open.await?.iter().map(|plan| folder_name(plan)).collect();
+        files.retain(is_old);
         files.sort_by_key(|file| Reverse((open.iter().any(|open| **open == *file.folder), file.changed_at)));
         while n_bytes > self.bytes_max / 10 * 9
             && let Some(file) = files.pop()
@@ -163,6 +178,10 @@ impl RunFile {
         while !rest.is_empty() {
             let (at, room) = place(self.n_bytes);
             let (now, later) = rest.split_at(rest.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
+            if self.n_bytes / SPACE_INTERVAL != (self.n_bytes + now.len() as u64) / SPACE_INTERVAL || self.n_bytes == 0
+            {
+                check_space(file)?;
+            }
             file.write_all_at(now, at)?;
             self.n_bytes += now.len() as u64;
             rest = later;
@@ -172,6 +191,13 @@ impl RunFile {
         }
         Ok(())
     }
+}
+
+/// The log needs the last space of a disk more.
+fn check_space(file: &File) -> io::Result<()> {
+    let disk = rustix::fs::fstatvfs(file)?;
+    let is_low = disk.f_bavail.saturating_mul(disk.f_frsize) < RESERVE;
+    if is_low { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
 }
 
 /// The place of a byte of an output in its file, and the bytes from there to the next jump.
@@ -185,7 +211,8 @@ fn place(byte: u64) -> (u64, u64) {
 pub struct Kept {
     /// The bytes of the whole output.
     pub n_bytes: u64,
-    file: PathBuf,
+    /// The file.
+    pub file: PathBuf,
 }
 
 impl Kept {

@@ -9,14 +9,15 @@ use crewlog_planner::sealing::Visibility;
 use regex::{Regex, RegexBuilder};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 const REDACTED: &str = "[redacted]";
 /// The shortest value of a variable that counts as a secret; shorter ones occur in any text.
 const VALUE_BYTES_MIN: usize = 6;
 /// The longest secret that a pattern finds in a text that arrives in pieces, if it is in several of them.
 const PATTERN_WINDOW: usize = 4 << 10;
-/// Parts of patterns that may match the end of a line.
-const ACROSS_LINES: [&str; 10] = ["\\s", "\\n", "\\r", "\\W", "\\D", "\\P", "\\x", "[^", "(?", "\n"];
+/// The characters that may follow a backslash in a pattern that matches no end of a line.
+const WITHIN_LINES: &str = ".-Sdwb/+*?()[]{}|$^@_\\";
 /// A line that is longer is not waited for.
 const LINE_BYTES_MAX: usize = 64 << 10;
 /// How large a compiled pattern may be, in bytes.
@@ -89,8 +90,7 @@ impl Secrets {
 
     /// The most bytes of a secret that can have several lines; 0 if none can.
     fn lines_window(&self) -> usize {
-        let crosses = |pattern: &&Regex| ACROSS_LINES.iter().any(|sign| pattern.as_str().contains(sign));
-        let of_patterns = if self.patterns.iter().any(|pattern| crosses(&pattern)) { PATTERN_WINDOW } else { 0 };
+        let of_patterns = if self.patterns.iter().any(may_cross_lines) { PATTERN_WINDOW } else { 0 };
         let values = self.values.iter().filter(|value| value.contains('\n'));
         values.map(String::len).fold(of_patterns, usize::max)
     }
@@ -153,11 +153,12 @@ impl Redactor {
         let n_whole = if are_last { self.waits.len() } else { whole_chars(&self.waits) };
         let cut_off = self.waits.split_off(n_whole);
         let text = String::from_utf8_lossy(&self.waits).into_owned();
-        let mut end = match text.rfind('\n').map(|at| at + 1) {
+        let n_free = text.floor_char_boundary(text.len().saturating_sub(self.lines_window));
+        let mut end = match text[..n_free].rfind('\n').map(|at| at + 1) {
             _ if are_last || self.window == 0 => text.len(),
-            Some(end) if self.lines_window == 0 => end,
-            None if self.lines_window == 0 && text.len() < LINE_BYTES_MAX => 0,
-            _ => text.len().saturating_sub(self.window.max(self.lines_window)),
+            Some(end) => end,
+            None if text.len() < LINE_BYTES_MAX => 0,
+            None => text.len().saturating_sub(self.window.max(self.lines_window)),
         };
         end = text.floor_char_boundary(end);
         let found = self.secrets.found(&text);
@@ -167,8 +168,46 @@ impl Redactor {
         }
         self.waits = text.as_bytes()[end..].to_vec();
         self.waits.extend(cut_off);
-        replaced(&text, &found, 0..end)
+        let text = replaced(&text, &found, 0..end);
+        if self.window == 0 { text } else { text.split_inclusive('\n').map(|line| self.line(line)).collect() }
     }
+
+    /// A line of JSON hides secrets by its escapes.
+    fn line(&self, line: &str) -> String {
+        let json = Some(line).filter(|line| line.trim_start().starts_with('{') && line.contains('\\'));
+        let Some(mut json) = json.and_then(|line| serde_json::from_str::<Value>(line).ok()) else {
+            return line.to_owned();
+        };
+        if !self.hide(&mut json) {
+            return line.to_owned();
+        }
+        json.to_string() + if line.ends_with('\n') { "\n" } else { "" }
+    }
+
+    /// True if a text in it had a secret.
+    fn hide(&self, json: &mut Value) -> bool {
+        match json {
+            Value::String(text) => {
+                let redacted = self.secrets.redacted(text);
+                redacted != std::mem::replace(text, redacted.clone())
+            }
+            Value::Array(values) => values.iter_mut().filter_map(|value| self.hide(value).then_some(())).count() > 0,
+            Value::Object(fields) => fields.values_mut().filter_map(|value| self.hide(value).then_some(())).count() > 0,
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+}
+
+/// True unless a pattern has only signs that match no end of a line.
+fn may_cross_lines(pattern: &Regex) -> bool {
+    let text = pattern.as_str().replace("(?:", "(").replace("(?i)", "");
+    let has_sign = ["(?", "[^", "[:"].iter().any(|sign| text.contains(sign));
+    let mut chars = text.chars();
+    let mut crosses = has_sign;
+    while let Some(c) = chars.next() {
+        crosses |= c.is_control() || c == '\\' && chars.next().is_none_or(|escaped| !WITHIN_LINES.contains(escaped));
+    }
+    crosses
 }
 
 /// The length of a text without a character at its end that is not complete yet.

@@ -103,6 +103,11 @@ pub(crate) struct AgentRun {
 }
 
 impl AgentRun {
+    /// True once it has said how it ended.
+    pub(crate) const fn has_ended(&self) -> bool {
+        self.end.is_some()
+    }
+
     /// The totals of its events, else the sum of its messages.
     pub(crate) fn so_far(&self) -> Usage {
         let mut usage = self.usage;
@@ -117,7 +122,7 @@ impl AgentRun {
         let part = &event["part"];
         let fails = |has_failed: bool| has_failed.then(|| failure_of(event));
         let id = ["session_id", "thread_id", "sessionID"].iter().find_map(|name| event[*name].as_str());
-        self.session = self.session.take().or_else(|| id.map(str::to_owned));
+        self.session = self.session.take().or_else(|| id.filter(|id| is_session(id)).map(str::to_owned));
         match (kind, event["sessionID"].is_string()) {
             ("thread.started" | "turn.started", _) | ("step_start" | "tool_use", true) => {
                 (self.is_known, self.end) = (true, None);
@@ -136,6 +141,7 @@ impl AgentRun {
             ("step_finish", true) => {
                 let tokens = [&part["tokens"], &part["tokens"]["cache"]];
                 self.count(&tokens, &["input", "read", "write"], &["output", "reasoning"], &part["cost"]);
+                self.is_known = true;
                 let has_ended = !matches!(part["reason"].as_str(), Some("tool-calls") | None);
                 self.end = has_ended.then(|| fails(part["reason"] != "stop"));
             }
@@ -181,6 +187,12 @@ impl AgentRun {
         let usage = serde_json::json!({ "input_tokens": sum(input), "output_tokens": sum(output) });
         self.usage.add(&usage_of(&usage, cost));
     }
+}
+
+/// True for the id of a session, which becomes part of an argument.
+fn is_session(id: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    id.len() <= 128 && id.starts_with(|c: char| c.is_ascii_alphanumeric()) && id.chars().all(is_plain)
 }
 
 /// The words of an event about a failure.

@@ -28,7 +28,7 @@ use crate::caller::host;
 use crate::claiming::{ClaimOutcome, append, claim_of, claim_task, keep_session};
 use crate::consent::{Input, Trust};
 use crate::liveness::LivenessLock;
-use crate::metering::{Meter, Sight, Watched};
+use crate::metering::{Meter, Sight, Watched, greater};
 use crate::planning::open_plans;
 use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
@@ -42,12 +42,11 @@ const RENEW_INTERVALS: [Duration; 2] = [Duration::from_secs(60), Duration::from_
 const RENEW_MAX: Duration = Duration::from_secs(20);
 /// A run whose lease was not renewed stops this long before others may take its task.
 const STOP_BEFORE: Duration = Duration::from_secs(45);
-/// How often a worker checks whether the holders of tasks that it could carry out are dead, or their leases have run out.
+/// How often a worker checks whether holders are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// After this many runs a worker bounds the outputs that are kept.
 const RUNS_OF_A_LOOK: u32 = 128;
-
 /// Events that are taken in before tasks are started.
 const EVENTS_MAX: usize = 256;
 
@@ -315,7 +314,8 @@ impl Worker {
         let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
         let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
         let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
-        let (task, attempt, output) = (*task, *attempt, file.clone());
+        let session = session.filter(|id| !id.is_empty());
+        let (task, attempt, output, is_resumed) = (*task, *attempt, file.clone(), session.is_some());
         let job = Job { plan, task, attempt, epoch, parameters, output, session };
         let run = async {
             match actor {
@@ -359,12 +359,13 @@ impl Worker {
             ending = renewing => ending,
             ending = watching => ending,
         };
-        // A run may print more after the last look.
-        meter.iter_mut().for_each(|meter| _ = meter.usage());
-        if let Some(id) = meter.as_ref().and_then(Meter::session) {
+        // After the last look. A session that could not be continued is not tried again.
+        let used = meter.as_mut().map(Meter::usage).unwrap_or_default();
+        let is_dead = is_resumed && matches!(ended.0, Ending::Failed { .. });
+        if let Some(id) = meter.as_ref().and_then(Meter::session).or(is_dead.then_some("")) {
             keep_session(claim, epoch, id, cause).await;
         }
-        ended
+        (ended.0, greater(ended.1, &used))
     }
 
     /// Returns when the lease is lost, or is about to be.
@@ -395,8 +396,7 @@ impl Worker {
     /// Records the session of a run. Returns when the run has used up a budget.
     async fn watch(&self, agent: &Agent, dispatch: &Dispatch, meter: &mut Meter, epoch: u64) -> Stop {
         let Dispatch { plan, task, tags, cause, .. } = dispatch;
-        let (roster, budget, target) = (&self.roster, &dispatch.parameters.budget, dispatch.target());
-        let mut watched = Watched { roster, agent, budget, target, is_told: false };
+        let mut watched = Watched::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target());
         loop {
             match watched.next(meter).await {
                 Sight::OverBudget(stop) => return stop,

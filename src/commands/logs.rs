@@ -20,6 +20,8 @@ use crate::ui::terminal::{Output, Results};
 use crate::views::names::{Choice, find_plan};
 use crate::views::queries::{load_view, no_task};
 
+/// A longer line is printed in parts.
+const LINE_BYTES_MAX: usize = 1 << 20;
 /// How often the file of a run is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -45,7 +47,7 @@ pub async fn logs(session: &Session, Logs { target, follow, attempt }: Logs) -> 
     let (task, attempt, runs) = (found.plan.id, attempt.unwrap_or(found.attempts.max(1)), session.outputs()?);
     let run = Attempt { store: &store, plan: &plan, task, attempt, runs: &runs };
     match session.output {
-        Output::Text if follow => return run.follow().await,
+        Output::Text if follow => return run.follow(session).await,
         Output::Json | Output::Jsonl if follow => {
             return Err(
                 Failure::user("a JSON document has an end, and --follow has none").hint("leave out one of them")
@@ -54,17 +56,24 @@ pub async fn logs(session: &Session, Logs { target, follow, attempt }: Logs) -> 
         Output::Text | Output::Json | Output::Jsonl => {}
     }
     let name = found.plan.name();
-    let Some(kept) = run.kept() else {
+    let (mut text, mut n_bytes) = (Vec::new(), 0);
+    for file in runs.all(&plan, task, attempt) {
+        if n_bytes > 0 {
+            text.extend(b"\n... the run was cut short; the next one:\n");
+        }
+        let kept = Kept::open(&file).map_err(Failure::output)?;
+        kept.copy(0, &mut text).map_err(Failure::output)?;
+        n_bytes += kept.n_bytes;
+    }
+    if n_bytes == 0 {
         let why = run.why_not_here().await?;
         return Err(Failure::new(
             Code::Nothing,
             format!("no output of attempt {attempt} of task {name} is here: {why}"),
         ));
-    };
-    let mut text = Vec::new();
-    kept.copy(0, &mut text).map_err(Failure::output)?;
+    }
     let text = String::from_utf8_lossy(&text);
-    let json = json!({ "plan": plan, "task": name, "attempt": attempt, "n_bytes": kept.n_bytes, "output": text });
+    let json = json!({ "plan": plan, "task": name, "attempt": attempt, "n_bytes": n_bytes, "output": text });
     session.print(&json, |to| text.lines().try_for_each(|line| print(line, &mut *to)))
 }
 
@@ -78,42 +87,50 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    fn kept(&self) -> Option<Kept> {
-        self.runs.last(self.plan, self.task, self.attempt).and_then(|file| Kept::open(&file).ok())
-    }
-
     fn events(&self) -> Query {
         Query::aggregate(claim::STREAM, &claim::aggregate_id(self.plan, self.task))
     }
 
     /// Prints whole lines until the run has ended.
-    async fn follow(self) -> Result<Code, Failure> {
-        let mut looks = tokio::time::interval(LOOK_INTERVAL);
+    async fn follow(self, session: &Session) -> Result<Code, Failure> {
+        let (mut looks, life, mut holder) =
+            (tokio::time::interval(LOOK_INTERVAL), session.place.liveness_lock()?, None);
         let mut events = std::pin::pin!(self.store.follow(&self.events(), Start::Beginning));
-        let (mut shown, mut line, mut attempt, mut has_ended) = (0, Vec::new(), 0, false);
+        let (mut shown, mut line, mut file, mut attempt, mut has_ended, mut is_over) =
+            (0, Vec::new(), None, 0, false, false);
         loop {
-            if let Some(kept) = self.kept() {
+            let now = self.runs.last(self.plan, self.task, self.attempt);
+            if let Some(kept) = now.as_ref().and_then(|file| Kept::open(file).ok()) {
+                // The task may have been taken over.
+                if file.replace(kept.file.clone()).is_some_and(|before| before != kept.file) {
+                    (shown, line) = (0, Vec::new());
+                }
                 kept.copy(shown, &mut line).map_err(Failure::output)?;
                 shown = kept.n_bytes;
             }
             let last = line.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-            let whole = if has_ended { line.len() } else { last };
+            let whole = if is_over || line.len() > LINE_BYTES_MAX { line.len() } else { last };
             let rest = line.split_off(whole);
             let text = String::from_utf8_lossy(&line);
             text.lines().try_for_each(|line| print(line, Results::exact())).map_err(Failure::output)?;
-            if has_ended {
+            if is_over {
                 return Ok(Code::Done);
             }
             line = rest;
             tokio::select! {
+                biased;
                 Some(Ok(recorded)) = events.next() => {
                     let event = recorded.decode::<TaskEvent>()?;
-                    if let TaskEvent::TaskClaimed { attempt: claimed, .. } = event {
-                        attempt = claimed;
+                    if let TaskEvent::TaskClaimed { attempt: claimed, executor, .. } = &event {
+                        (attempt, holder) = (*claimed, Some(executor.clone()));
                     }
                     has_ended = attempt > self.attempt || attempt == self.attempt && event.ends_hold();
                 }
-                _ = looks.tick() => {}
+                _ = looks.tick() => {
+                    let is_dead = holder.as_ref().is_some_and(|holder| life.is_dead(holder)) && !has_ended;
+                    is_dead.then(|| session.say(&format!("its worker is gone: crewlog resume {}", self.plan)));
+                    is_over = has_ended || is_dead;
+                }
             }
         }
     }
@@ -138,6 +155,5 @@ impl Attempt<'_> {
 
 fn print(line: &str, mut to: impl Write) -> std::io::Result<()> {
     let shown = transcript::shown(line);
-    // An event that says nothing.
     if shown.is_empty() && !line.is_empty() { Ok(()) } else { writeln!(to, "{shown}") }
 }

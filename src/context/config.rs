@@ -398,9 +398,9 @@ fn jobs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
 
 fn cost<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     checked(from, |written: toml::Value| match written {
-        toml::Value::Integer(whole) => price(&whole.to_string()).map(Some),
-        toml::Value::Float(part) => price(&part.to_string()).map(Some),
-        _ => Err("a budget is a number such as 20 or 2.50".into()),
+        toml::Value::Integer(whole) if whole > 0 => price(&whole.to_string()).map(Some),
+        toml::Value::Float(part) if part > 0.0 => price(&part.to_string()).map(Some),
+        _ => Err("a budget is a number above 0, such as 20 or 2.50".into()),
     })
 }
 

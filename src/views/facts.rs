@@ -109,6 +109,7 @@ pub fn configured(agent: &Agent) -> Value {
         "kinds": agent.kinds.iter().map(|kind| kind.as_str()).collect::<Vec<_>>(),
         "command": agent.program.argv(None),
         "prompt": agent.prompt,
+        "resume": agent.resume,
         "env": agent.env.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "passes": agent.passes,
         "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),

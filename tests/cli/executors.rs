@@ -359,6 +359,12 @@ fn a_later_run_continues_the_session_of_an_earlier_one() {
     scene.run(&["answer", &format!("{plan}/q1"), "this one"]).expect(0);
     scene.run(&["resume", &plan, "-q"]).expect(0);
     assert_eq!(scene.read("how"), "s-7 2\n");
+    // One that is gone is not tried again.
+    let gone = "cat > /dev/null; echo no session $0; exit 1";
+    scene.write("crewlog.toml", agent("echo run >> runs; exit 1").replace(again, gone));
+    scene.write("plan.md", "1. Work on it (retry 3)\n");
+    scene.run(&["run", "plan.md", "--yes", "-q"]).expect(100);
+    assert_eq!(scene.read("runs"), "run\nrun\n", "every other run is a new one");
     for (resume, says) in [("true", "resume = true is for claude"), ("['sh', '-c', 'x']", "no word has {session}")] {
         scene.write("crewlog.toml", format!("[executors.a]\ncommand = ['sh']\nresume = {resume}\n"));
         scene.run(&["agents", "--configured"]).expect(1).says(&["crewlog.toml:3:10", says]);

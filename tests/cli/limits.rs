@@ -316,6 +316,19 @@ fn a_running_task_is_stopped_when_the_budget_of_its_plan_is_used_up_and_goes_on_
 }
 
 #[test]
+fn a_run_that_reports_its_cost_at_its_end_keeps_its_result() {
+    let scene = Scene::new();
+    let end = r#"{"type":"result","subtype":"success","is_error":false,"result":"done","total_cost_usd":2.0}"#;
+    scene.write("end", format!("{end}\n"));
+    scene.write("worker.sh", "cat > /dev/null\ncat end\nsleep 2.5\n");
+    scene.write("crewlog.toml", "[executors.worker]\ncommand = [\"sh\", \"worker.sh\"]\n");
+    let (plan, ran) = scene.plan("1. Paint the door (budget: 1.20)\n");
+    ran.expect(0);
+    let shown = scene.show(&plan);
+    assert_eq!((&shown["tasks"][0]["result"], &shown["spent"]["cost_micros"]), (&"done".into(), &2_000_000.into()));
+}
+
+#[test]
 fn the_budget_of_a_day_stops_an_executor_until_the_next() {
     let scene = Scene::new();
     agent(&scene, 10);
@@ -332,7 +345,8 @@ fn the_budget_of_a_day_stops_an_executor_until_the_next() {
     assert_eq!((&items[0]["kind"], &items[0]["text"]), (&"budget".into(), &text.into()), "{items}");
     let spent = scene.events_of_type("DaySpent");
     assert_eq!(spent.iter().map(|spent| spent["cost_micros"].as_u64()).collect::<Vec<_>>(), [Some(500_000); 3]);
-    // A person can let it go on.
+    // A person can let it run nevertheless, as long as it takes.
+    scene.write("worker.sh", "cat > /dev/null\nsleep 2.5\necho done\n");
     scene.run(&["retry", &format!("{plan}/4"), "--now"]).expect(0);
     scene.run(&["resume", &plan, "-q"]).expect(0);
 }

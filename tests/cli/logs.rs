@@ -95,6 +95,10 @@ fn an_output_is_kept_within_its_limits_and_never_with_a_secret() {
     assert!(text.contains(" bytes dropped ...\n") && (16_000_000..17_000_000).contains(&text.len()), "{}", text.len());
     assert!(!text.contains("hunter2") && !text.contains("abcdefgh"));
     assert_eq!(logs(&scene, &[&format!("{plan}/2")]), "\u{fffd}\\u{0}\\u{1b}[31mred\n", "nothing for a terminal");
+    // A file that has just changed is left alone.
+    let file = fs::File::options().append(true).open(scene.path(format!(".crewlog/runs/{plan}/1-1-1.log")));
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(600);
+    file.and_then(|file| file.set_modified(old)).expect("it is there");
     scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
     scene.run(&["logs", &format!("{plan}/1")]).expect(4).says(&["removed to make room (runs_bytes_max)"]);
 }
@@ -165,4 +169,24 @@ async fn a_running_task_shows_its_last_line_and_a_silent_one_is_in_the_inbox() {
     running.finish().expect(0);
     following.finish().expect(0);
     assert_eq!(scene.run(&["show", &format!("{plan}/1"), "-o", "json"]).json()["task"].get("last_output"), None);
+}
+
+#[test]
+fn the_output_of_a_run_whose_worker_died_is_kept_before_that_of_the_next() {
+    let scene = Scene::new();
+    let mut gate = Gate::new(&scene, "gate");
+    let work = format!("test $CREWLOG_EPOCH != 1 || {{ {}; sleep 1000; }}", Gate::pass("gate"));
+    scene.write("plan.md", format!("1. Run `echo run $CREWLOG_EPOCH; {work}`\n"));
+    let mut running = scene.start(&["run", "plan.md", "--yes"]);
+    let plan = running.stdout.line().trim().to_owned();
+    gate.wait();
+    let task = format!("{plan}/1");
+    let mut following = Running::start(&mut scene.crewlog(&["logs", &task, "-f"]));
+    following.stdout.until("run 1\n");
+    running.killed();
+    following.finish().expect(0).says(&["its worker is gone", &format!("crewlog resume {plan}")]);
+    scene.run(&["resume", &plan, "-q"]).expect(0);
+    let cut = "\n... the run was cut short; the next one:\n";
+    assert_eq!(logs(&scene, &[&task]), format!("run 1\n{cut}run 2\n"));
+    assert_eq!(logs(&scene, &[&task, "-f"]), "run 2\n");
 }

@@ -302,6 +302,10 @@ fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
 /// The item of a task whose program runs on this machine and has printed nothing for long.
 fn of_silence(facts: &Facts<'_>, open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
     let (id, files) = (task.plan.id, facts.roster?.outputs.as_ref()?);
+    // The output of an encrypted plan is not kept.
+    if facts.open.get(open.plan).is_some_and(|plan| plan.is_sealed) {
+        return None;
+    }
     let holder = open.view.holder(id).filter(|holder| holder.has_started && !task.plan.is_delegated())?;
     let is_run_here = !holder.is_agent() && holder.executor.host == caller::host();
     let began = open.view.times(id).claimed_at.filter(|_| is_run_here)?;

@@ -197,7 +197,7 @@ fn set_value(node: &mut Node, inside: &str) -> Option<()> {
     match name {
         "retry" => task.retry = Some(value.parse().ok()?),
         "timeout" => task.timeout_ms = Some(length_ms(value)?),
-        "budget:" => task.budget_micros = Some(price(value).ok()?),
+        "budget:" => task.budget_micros = Some(price(value).ok().filter(|budget| *budget > 0)?),
         "deadline" => task.deadline_ms = Some(length_ms(value)?),
         "on failure" => task.on_failure = Some(value.parse().ok()?),
         "undo:" if may_run(&text()) => task.compensate = Some(text()),

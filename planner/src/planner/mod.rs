@@ -57,7 +57,7 @@ pub struct Planner {
 
 impl Snapshot for Planner {
     const FOLD: &'static str = "planner";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 fn with_graph<'de, D: Deserializer<'de>>(from: D) -> Result<PlannerState, D::Error> {

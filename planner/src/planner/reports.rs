@@ -106,10 +106,8 @@ impl Planner {
             // An interruption is not the task's own failure, so the retry count in the text does not apply.
             FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
             FailureClass::OutcomeUnknown => 0,
-            FailureClass::Task | FailureClass::RateLimited { .. } | FailureClass::OverBudget => {
-                task.plan.retry.unwrap_or(0)
-            }
-            FailureClass::NotStarted | FailureClass::TimedOut => {
+            FailureClass::Task | FailureClass::RateLimited { .. } => task.plan.retry.unwrap_or(0),
+            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::OverBudget => {
                 task.plan.retry.unwrap_or(self.state.config.retries_max)
             }
         };
