@@ -288,7 +288,7 @@ fn a_task_that_was_stopped_for_the_budget_of_its_plan_waits_and_for_its_own_fail
         ",
     );
     check_with(
-        of_tokens(1_000),
+        PlannerConfig { retries_max: 0, ..of_tokens(1_000) },
         "- Paint\n",
         "
         > start
