@@ -30,12 +30,23 @@ pub struct DayBudget {
     pub budget: u64,
     /// The part that is used.
     pub spent: u64,
-    /// The rest.
-    pub left: u64,
     /// The time until the next day, by the zone of this machine.
     pub ends_in_ms: u64,
     day: String,
     tomorrow: Timestamp,
+}
+
+impl DayBudget {
+    /// The rest.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.budget.saturating_sub(self.spent)
+    }
+}
+
+/// True once four fifths of a budget are used.
+pub(crate) fn is_nearly_used(spent: u64, budget: u64) -> bool {
+    spent >= budget - budget / 5
 }
 
 /// The breakers on a log. Clones share them.
@@ -137,7 +148,7 @@ impl Breakers {
         let (day, tomorrow) = today(now)?;
         let spent = self.of(&agent.name, |breaker| breaker.spent_on(&day)).unwrap_or_default();
         let ends_in_ms = millis(tomorrow.since(now));
-        Some(DayBudget { budget, spent, left: budget.saturating_sub(spent), ends_in_ms, day, tomorrow })
+        Some(DayBudget { budget, spent, ends_in_ms, day, tomorrow })
     }
 
     /// Counts the cost of a run towards the budget of the day, and says when four fifths of it are used.
@@ -149,9 +160,8 @@ impl Breakers {
             BreakerCommand::Spend { task, day, cost_micros, budget, tomorrow, now }
         };
         warn_of(self.decide(&agent.name, spend, cause).await.map(drop));
-        let is_near = |spent: u64| spent >= budget - budget / 5;
         let after = spent.saturating_add(cost_micros);
-        if is_near(after) && !is_near(spent) {
+        if is_nearly_used(after, budget) && !is_nearly_used(spent, budget) {
             let (after, budget) = (money(after), money(budget));
             tracing::warn!("{} has used {after} of its budget of {budget} for today", agent.name);
         }

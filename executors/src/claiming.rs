@@ -99,7 +99,7 @@ pub(crate) async fn claim_task(
     }
 }
 
-/// Records the session of a program, once.
+/// Records the session of a program, once; an empty one if it could not be continued.
 pub(crate) async fn keep_session(claim: &mut Runner<TaskLease>, epoch: u64, id: &str, cause: &Cause) {
     let progress = TaskProgress { session: Some(id.to_owned()), ..TaskProgress::default() };
     append(claim, TaskCommand::Progress { epoch, progress }, cause).await;

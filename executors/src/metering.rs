@@ -1,4 +1,5 @@
-//! Stops the run of an agent that has used up a budget: that of its task, of its plan or of the day.
+//! Reads the run of an agent from its output while it runs: its session, and its usage, by which it is stopped when a budget is
+//! used up: that of its task, of its plan or of the day.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use crewlog_planner::state::{Measure, PlannerState, Task};
 use serde_json::Value;
 
 use crate::agent::Agent;
+use crate::breakers::is_nearly_used;
 use crate::roster::Roster;
 use crate::run::Stop;
 use crate::runs::Kept;
@@ -73,7 +75,7 @@ impl<'a> Watched<'a> {
     /// A run that begins now, with the rest of its budgets.
     pub(crate) fn new(roster: &'a Roster, agent: &'a Agent, budget: &'a Budget, target: String) -> Self {
         let today = roster.limits.as_ref().and_then(|limits| limits.left_today(agent));
-        let is_beyond_today = today.is_some_and(|today| today.left == 0);
+        let is_beyond_today = today.is_some_and(|today| today.left() == 0);
         Self { roster, agent, budget, target, is_told: false, is_beyond_today }
     }
 
@@ -98,7 +100,7 @@ impl<'a> Watched<'a> {
         let limits = Measure::ALL.map(|measure| (measure, measure.limit(self.budget), None));
         let today = today
             .filter(|_| !self.is_beyond_today)
-            .map(|today| (Measure::Cost, Some(today.left), Some(today.ends_in_ms)));
+            .map(|today| (Measure::Cost, Some(today.left()), Some(today.ends_in_ms)));
         for (measure, left, wait_ms) in limits.into_iter().chain(today) {
             let (Some(left), amount) = (left, measure.of(used)) else { continue };
             let of_day = if wait_ms.is_some() { " for today" } else { "" };
@@ -106,7 +108,7 @@ impl<'a> Watched<'a> {
             if amount >= left {
                 return Some(Stop::OverBudget { error: format!("stopped: it has used {}", words()), wait_ms });
             }
-            if amount >= left - left / 5 && !std::mem::replace(&mut self.is_told, true) {
+            if is_nearly_used(amount, left) && !std::mem::replace(&mut self.is_told, true) {
                 tracing::warn!("{} has used {}", self.target, words());
             }
         }

@@ -64,5 +64,9 @@ pub(crate) fn digest(parts: &[String]) -> String {
         hash.update(part.len().to_le_bytes());
         hash.update(part);
     }
-    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash.finalize()[..16])
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

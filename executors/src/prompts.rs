@@ -11,6 +11,7 @@ use futures::TryStreamExt;
 use sha2::{Digest, Sha256};
 
 use crate::history::History;
+use crate::programs::hex;
 
 /// A prompt that cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +52,7 @@ impl Rendered {
     /// Its record in the log.
     #[must_use]
     pub fn digest(&self) -> PromptDigest {
-        let hash = Sha256::digest(self.text.as_bytes());
-        let sha256 = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = hex(&Sha256::digest(self.text.as_bytes()));
         PromptDigest { sha256, n_chars: self.text.chars().count() as u64, n_events: self.n_events }
     }
 }

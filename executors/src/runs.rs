@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use crate::caller::host;
 use crate::private::{PRIVATE, make_folder};
-use crate::programs::digest;
+use crate::programs::{digest, hex};
 use crate::transcript::shown;
 
 /// The bytes kept of the start of an output, and of its end.
@@ -284,8 +284,7 @@ impl Kept {
     pub(crate) fn record(&self) -> io::Result<OutputFile> {
         let mut hasher = Hashing(Sha256::new(), 0);
         self.copy(0, &mut hasher)?;
-        let sha256 = hasher.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(OutputFile { host: host(), n_bytes: hasher.1, sha256 })
+        Ok(OutputFile { host: host(), n_bytes: hasher.1, sha256: hex(&hasher.0.finalize()) })
     }
 }
 

@@ -276,15 +276,7 @@ async fn fires(session: &Session, host: Host, places: &Places) -> Result<String,
 
 /// A program to run in the repository.
 fn spec(places: &Places, argv: Vec<String>) -> Spec {
-    Spec {
-        argv,
-        input: None,
-        cwd: Some(places.root.clone()),
-        env: Vec::new(),
-        passes: None,
-        ends_all: true,
-        output: None,
-    }
+    Spec { argv, cwd: Some(places.root.clone()), ends_all: true, ..Spec::default() }
 }
 
 /// Runs a program and returns its output. An exit code other than 0 is an error. After the time limit the program is

@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::actions::{NeedAction, OWN_WORDS};
 use crate::agent::Agent;
+use crate::breakers::is_nearly_used;
 use crate::caller;
 use crate::roster::{Roster, Unagreed};
 
@@ -442,7 +443,7 @@ fn nearly_used(open: &OpenPlan<'_>) -> impl Iterator<Item = Need> {
     let (state, plan) = (open.view.state(), open.plan);
     let need = move |measure: Measure| {
         let (spent, limit) = (measure.of(&state.spent()), measure.limit(&state.config.budget)?);
-        let is_near = spent >= limit - limit / 5 && state.pause_reason().is_none();
+        let is_near = is_nearly_used(spent, limit) && state.pause_reason().is_none();
         let settings = vec![format!("{}={OWN_WORDS}", measure.key())];
         let actions = vec![NeedAction::PlanSet { plan: plan.to_owned(), settings }];
         let text = format!("{} of {} are used", measure.words(spent), measure.words(limit));
@@ -456,7 +457,8 @@ fn today(roster: &Roster, agent: &Agent) -> Option<Need> {
     let today = roster.limits.as_ref()?.left_today(agent)?;
     let (used, budget) = (money(today.spent), money(today.budget));
     let text = format!("{} has used {used} of its budget of {budget} for today", agent.name);
-    (today.left <= today.budget / 5).then(|| Need::new(Kind::Budget, agent.name.clone(), agent.name.clone(), text))
+    let need = || Need::new(Kind::Budget, agent.name.clone(), agent.name.clone(), text);
+    is_nearly_used(today.spent, today.budget).then(need)
 }
 
 fn overdue(facts: &Facts<'_>) -> Vec<Need> {

@@ -9,6 +9,8 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{XChaCha20Poly1305, XNonce};
 use uuid::Uuid;
 
+use crate::programs::hex;
+
 const NONCE_BYTES: usize = 24;
 const KEY_BYTES: usize = 32;
 /// The prefix of an operator's key file.
@@ -151,10 +153,6 @@ fn joined(parts: &[&[u8]]) -> Vec<u8> {
 /// A name for a key, derived from its purpose.
 pub(super) fn name_of(parts: &[&[u8]]) -> String {
     hex(blake3::hash(&joined(parts)).as_bytes().first_chunk::<16>().expect("a hash has 32 bytes"))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

@@ -220,17 +220,8 @@ impl Lifeline {
 
     /// Returns when the supervisor has taken an order: that to start nothing.
     async fn answer(&self) {
-        let spec = Spec {
-            argv: Vec::new(),
-            input: None,
-            cwd: None,
-            env: Vec::new(),
-            passes: None,
-            ends_all: false,
-            output: None,
-        };
         if let Some((run, ended)) = self.register() {
-            let _ = self.orders.send(Order::Start { run, spec, outputs: Outputs::Mixed });
+            let _ = self.orders.send(Order::Start { run, spec: Spec::default(), outputs: Outputs::Mixed });
             let _ = ended.await;
         }
     }

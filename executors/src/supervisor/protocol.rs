@@ -22,7 +22,7 @@ pub(super) fn mark_of_all(supervisor: i32) -> String {
 }
 
 /// A program to run. Sent as one JSON line, so paths and variables are UTF-8.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spec {
     /// The program and its arguments, unchanged: no shell is involved unless the program is one. A name without a slash is
     /// searched in the `PATH`; a relative path counts from `cwd`.
