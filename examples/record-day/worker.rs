@@ -122,7 +122,6 @@ async fn carry_out(
     execute(TaskCommand::Start { epoch, prompt }).await?;
     for _ in 0..run.minutes {
         day.time.pass(60).await;
-        execute(TaskCommand::Renew { epoch, now: day.store.now() }).await?;
     }
     let details = RunDetails {
         exit_code: Some(run.exit_code),

@@ -12,6 +12,7 @@ use crate::liveness::LivenessLock;
 use crate::plans::tasks_of;
 use crate::queue::Dispatch;
 use crate::run::{Stop, wanted};
+use crate::signs::check_expired;
 
 /// Events of a plan that can hold back a task that might have started before; those of a task only that one.
 const HOLDING: [&str; 5] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged", "TaskStatusUpdated"];
@@ -21,8 +22,9 @@ pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>)
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }
 
-/// Decides a command on a task; [`TaskError::Held`] if its holder is proven to live though its lease has run out.
+/// Decides a command on a task; [`TaskError::Held`] if its holder is known to live though its lease has run out.
 pub(crate) async fn execute_unless_proven(
+    store: &EventStore,
     claim: &mut Runner<TaskLease>,
     life: &LivenessLock,
     now: Timestamp,
@@ -30,7 +32,7 @@ pub(crate) async fn execute_unless_proven(
     cause: &Cause,
 ) -> Result<(), ExecuteError<TaskError>> {
     claim.catch_up().await?;
-    life.check_expired(claim.handler(), now).map_err(ExecuteError::Refused)?;
+    check_expired(store, life, claim.handler(), now).await?.map_err(ExecuteError::Refused)?;
     claim.execute_as_read(command, cause).await.map(drop)
 }
 
@@ -69,7 +71,7 @@ pub(crate) async fn claim_task(
                 let (executor, attempt, now) = (life.executor(name), dispatch.attempt, store.now());
                 let command = TaskCommand::Claim { attempt, executor, now, dead_epoch, starts };
                 let cause = dispatch.cause.clone().keeping(command.recorded());
-                match execute_unless_proven(claim, life, now, command, &cause).await {
+                match execute_unless_proven(store, claim, life, now, command, &cause).await {
                     Ok(()) => return ClaimOutcome::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {

@@ -10,8 +10,8 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crewlog_mq::{Timestamp, new_event_id};
-use crewlog_planner::claim::{Executor, Holder, TaskError, TaskLease};
+use crewlog_mq::new_event_id;
+use crewlog_planner::claim::{Executor, Holder};
 
 use crate::private::{PRIVATE, make_folder, write_whole};
 
@@ -106,12 +106,6 @@ impl LivenessLock {
     /// True for this worker's own claims.
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
-    }
-
-    /// Refuses to take a task from a holder whose lease has run out while its lock proves that it lives: the clock of a
-    /// host that slept, or was set, takes nothing from a living process.
-    pub(crate) fn check_expired(&self, task: &TaskLease, now: Timestamp) -> Result<(), TaskError> {
-        task.check_unheld(|held| held.has_expired(now) && self.proves(held))
     }
 
     /// True if the lock of a holder proves that it lives.

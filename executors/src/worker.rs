@@ -5,13 +5,15 @@
 //! stopped. The plan's state says what may start, and in which order: the worker decides nothing.
 
 use std::collections::{HashMap, HashSet};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{
     Backoff, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp, retrying,
 };
-use crewlog_planner::claim::{self, Ending, Executor, Holder, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Ending, Executor, Holder, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::crew::{breaker, consent};
 use crewlog_planner::event::{self, FailureClass, Usage};
 use crewlog_planner::sealed::key_of;
@@ -34,14 +36,9 @@ use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Job, Stop, is_set, wanted};
+use crate::signs::{end_signs, last_sign, leave_signs};
 use crate::subplans::{SubPlanRun, family};
 
-/// How often a holder renews its lease, and how long it waits after a renewal that failed.
-const RENEW_INTERVALS: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(5)];
-/// The longest time for one renewal.
-const RENEW_MAX: Duration = Duration::from_secs(20);
-/// A run whose lease was not renewed stops this long before others may take its task.
-const STOP_BEFORE: Duration = Duration::from_secs(45);
 /// How often a worker checks whether holders are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -119,10 +116,12 @@ impl Worker {
         let open = open_plans(&self.store, &of_plans, at).await?.into_keys();
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
-        let mut chunks = std::pin::pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
+        let mut chunks = pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
         // The decisions and limits since it was opened, up to where the events begin.
         self.roster.catch_up().await?;
         self.make_room().await?;
+        let me = self.life.executor("worker");
+        let mut signs = pin!(leave_signs(&store, &me));
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -151,6 +150,11 @@ impl Worker {
                     }
                 }
                 _ = looks.tick(), if crew.is_restless => crew.look_at_leases().await,
+                () = &mut signs => {
+                    tracing::warn!("the log is out of reach, and the leases of this worker end: what it runs is stopped");
+                    crew.running.values().for_each(|running| running.stop_for(Stop::Lost));
+                    signs.set(leave_signs(&store, &me));
+                }
                 () = is_set(&mut stop) => break,
             }
         }
@@ -164,6 +168,7 @@ impl Worker {
         }
         while crew.jobs.join_next().await.is_some() {}
         crew.worker.roster.shell.supervisor.close().await;
+        end_signs(&store, &me).await.unwrap_or_else(|error| error.warn("the last sign of this worker stays"));
         fault.map_or(Ok(()), Err)
     }
 
@@ -198,6 +203,7 @@ impl Worker {
         self: Arc<Self>,
         mut dispatch: Dispatch,
         prompt: Option<Rendered>,
+        held: Arc<AtomicU64>,
         mut stop: watch::Receiver<Option<Stop>>,
     ) -> (TaskKey, Position) {
         let key = dispatch.key();
@@ -228,6 +234,7 @@ impl Worker {
         let mut has_passed = false;
         let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
+            held.store(epoch, Ordering::Relaxed);
             let ready = checked.map(|()| prompt);
             has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, ready, stop).await;
         }
@@ -298,7 +305,7 @@ impl Worker {
         has_passed
     }
 
-    /// Lets the actor act, and renews the lease meanwhile.
+    /// Lets the actor act.
     async fn act(
         &self,
         actor: Actor<'_>,
@@ -340,13 +347,6 @@ impl Worker {
                 }
             }
         };
-        // Concurrent with the run, so that a slow log delays neither its time-out nor its stop. After a dropped renewal the runner
-        // reads again, and a renewal that reached the log comes before the end.
-        let renewing = async {
-            self.renew_until_lost(dispatch, claim, epoch).await;
-            stop.send_replace(Some(Stop::Lost));
-            std::future::pending().await
-        };
         let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
         let watching = async {
             if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
@@ -356,7 +356,6 @@ impl Worker {
         };
         let ended = tokio::select! {
             ending = acting => ending,
-            ending = renewing => ending,
             ending = watching => ending,
         };
         // After the last look. A session that could not be continued is not tried again.
@@ -366,31 +365,6 @@ impl Worker {
             keep_session(claim, epoch, id, cause).await;
         }
         (ended.0, greater(ended.1, &used))
-    }
-
-    /// Returns when the lease is lost, or is about to be.
-    async fn renew_until_lost(&self, dispatch: &Dispatch, claim: &mut Runner<TaskLease>, epoch: u64) {
-        let (mut renewed, mut wait) = (self.store.now(), RENEW_INTERVALS[0]);
-        loop {
-            tokio::time::sleep(wait).await;
-            let renewal = TaskCommand::Renew { epoch, now: self.store.now() };
-            let cause = dispatch.cause.clone().keeping(renewal.recorded());
-            wait = RENEW_INTERVALS[1];
-            match tokio::time::timeout(RENEW_MAX, claim.execute(renewal, &cause)).await {
-                Ok(Ok(_)) => (renewed, wait) = (self.store.now(), RENEW_INTERVALS[0]),
-                Ok(Err(ExecuteError::Refused(refusal))) => {
-                    tracing::warn!(%refusal, task = dispatch.target(), "the task went to another worker");
-                    return;
-                }
-                Ok(Err(ExecuteError::Store(error))) => error.warn("a lease was not renewed"),
-                Ok(Err(ExecuteError::Contended { .. })) | Err(_) => {}
-            }
-            // Log time counts the sleep of the machine. On one host a held lock keeps the task.
-            if !self.store.backend().is_local() && may_be_taken(renewed, self.store.now()) {
-                tracing::warn!(task = dispatch.target(), "stopped: the log was out of reach, and its lease ends");
-                return;
-            }
-        }
     }
 
     /// Records the session of a run. Returns when the run has used up a budget.
@@ -412,6 +386,8 @@ impl Worker {
 struct Running {
     job: tokio::task::Id,
     attempt: u32,
+    /// The epoch of its claim; 0 before that.
+    epoch: Arc<AtomicU64>,
     stop: watch::Sender<Option<Stop>>,
     /// The agent whose place it takes.
     agent: Option<String>,
@@ -444,13 +420,16 @@ struct WorkerLoop {
     /// True while a lease may have to be watched, or a refused claim may be tried again.
     is_restless: bool,
     n_ended: u32,
+    /// The last known signs of workers whose leases have run out.
+    heard: HashMap<Executor, Timestamp>,
 }
 
 impl WorkerLoop {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
         let (read_to, jobs) = (HashMap::new(), JoinSet::new());
-        Self { worker, plans, position, running, refused, read_to, jobs, is_restless: true, n_ended: 0 }
+        let (is_restless, n_ended, heard) = (true, 0, HashMap::new());
+        Self { worker, plans, position, running, refused, read_to, jobs, is_restless, n_ended, heard }
     }
 
     /// Starts tasks while there are free places.
@@ -465,10 +444,11 @@ impl WorkerLoop {
                 dispatch.parameters.budget = self.plans.left_for(&key.0, key.1);
             }
             let (stop, receiver) = watch::channel(None);
-            let attempt = dispatch.attempt;
+            let (attempt, epoch) = (dispatch.attempt, Arc::default());
             self.plans.changed(&key.0);
-            let job = self.jobs.spawn(Arc::clone(&self.worker).carry_out(dispatch, prompt, receiver)).id();
-            self.running.insert(key, Running { job, attempt, stop, agent, takes_place });
+            let job = Arc::clone(&self.worker).carry_out(dispatch, prompt, Arc::clone(&epoch), receiver);
+            let job = self.jobs.spawn(job).id();
+            self.running.insert(key, Running { job, attempt, epoch, stop, agent, takes_place });
         }
     }
 
@@ -514,7 +494,13 @@ impl WorkerLoop {
         if self.read_to.get(&plan).is_some_and(|read_to| *read_to <= recorded.position) {
             self.read_to.remove(&plan);
         }
+        let taken = epoch_taken(recorded).unwrap_or_default();
         for (key, running) in self.running.iter().filter(|((running, _), _)| *running == plan) {
+            let epoch = running.epoch.load(Ordering::Relaxed);
+            if epoch != 0 && taken > epoch && recorded.aggregate_id == claim::aggregate_id(&key.0, key.1) {
+                tracing::warn!(task = recorded.aggregate_id, "stopped: the task went to another worker");
+                running.stop_for(Stop::Lost);
+            }
             if let Some(reason) = self.plans.ended(key, running.attempt) {
                 running.stop_for(Stop::Cancelled { reason });
             }
@@ -563,11 +549,26 @@ impl WorkerLoop {
         self.refused.clear();
         let life = &self.worker.life;
         let now = self.worker.store.now();
-        let ended = self.foreign_leases().filter_map(|(dispatch, lease)| {
+        let seen = |executor| self.heard.get(executor).is_some_and(|seen| now.since(*seen) < claim::LEASE);
+        let over = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            (is_dead || lease.has_expired(now) && !life.proves(lease)).then(|| (dispatch.clone(), lease.epoch, is_dead))
+            let is_over = || lease.has_expired(now) && !seen(&lease.executor) && !life.proves(lease);
+            (is_dead || is_over()).then(|| (dispatch.clone(), lease.clone(), is_dead))
         });
-        for (dispatch, epoch, is_dead) in ended.collect::<Vec<_>>() {
+        for (dispatch, Holder { executor, epoch, .. }, is_dead) in over.collect::<Vec<_>>() {
+            if !is_dead {
+                match last_sign(&self.worker.store, &executor).await {
+                    Ok(seen) if now.since(seen) < claim::LEASE => {
+                        self.heard.insert(executor, seen);
+                        continue;
+                    }
+                    Ok(_) => {}
+                    Err(error) => {
+                        error.warn("the sign of a worker cannot be read yet");
+                        continue;
+                    }
+                }
+            }
             let mut claim = claim_of(&self.worker.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
             let command = TaskCommand::FireTimer { epoch, now, is_dead };
             let cause = dispatch.cause.clone().keeping(command.recorded());
@@ -578,23 +579,13 @@ impl WorkerLoop {
     }
 }
 
-/// True if a lease that was renewed at a time ends soon, so that others may take its task.
-fn may_be_taken(renewed: Timestamp, now: Timestamp) -> bool {
-    now.since(renewed) + STOP_BEFORE >= claim::LEASE
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_run_out_of_reach_of_the_log_ends_before_its_lease() {
-        let at = |seconds: u64| Timestamp(0).plus(Duration::from_secs(seconds));
-        for (seconds, expected) in [(0, false), (134, false), (135, true), (3_600, true)] {
-            assert_eq!(may_be_taken(at(0), at(seconds)), expected, "{seconds}");
-        }
-        // The last look before comes at most this much earlier.
-        let last = STOP_BEFORE - RENEW_INTERVALS[1] - RENEW_MAX;
-        assert!(last > Duration::from_secs(10), "time to stop the program: {last:?}");
+/// The epoch from which on others hold a task, if an event gives it to one, or takes it from its holder.
+fn epoch_taken(recorded: &Recorded) -> Option<u64> {
+    let is_meant =
+        recorded.stream_id == claim::STREAM && ["TaskClaimed", "TimerFired"].contains(&&*recorded.event_type);
+    match is_meant.then(|| recorded.decode().ok())?? {
+        TaskEvent::TaskClaimed { epoch, .. } => Some(epoch),
+        TaskEvent::TimerFired { epoch, .. } => Some(epoch + 1),
+        _other => None,
     }
 }

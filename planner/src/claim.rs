@@ -1,7 +1,7 @@
 //! A task's own aggregate: its claim and its reports. One of any number of racing executors wins.
 //!
-//! Events of the holder renew its lease. A task whose lease has expired, or whose holder is proven dead, may be claimed
-//! again with a higher epoch; reports with an older epoch are refused.
+//! Signs of life of the holder, which are no events, renew its lease. A task whose lease has expired, or whose holder is
+//! proven dead, may be claimed again with a higher epoch; reports with an older epoch are refused.
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::plan::{DefaultAnswer, TaskId};
 /// The stream of all tasks; a task's aggregate is `<plan>/<number>`.
 pub const STREAM: &str = "task";
 
-/// How long a claim holds without a renewal.
+/// How long a claim holds without a sign of life of its worker.
 pub const LEASE: Duration = Duration::from_secs(180);
 /// After this many agents in a row were lost with a task, it waits for a person.
 pub const LOST_MAX: u32 = 3;
@@ -30,7 +30,7 @@ pub fn split_aggregate_id(aggregate_id: &str) -> Option<(&str, TaskId)> {
 }
 
 /// The executor that holds a task.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Executor {
     /// Its kind: `shell`, `human`.
     pub name: String,
@@ -124,8 +124,6 @@ pub enum TaskEvent {
         /// The prompt of an agent.
         prompt: Option<PromptDigest>,
     },
-    /// The holder is alive.
-    LeaseRenewed { epoch: u64, lease_until: Timestamp },
     /// The holder reported its progress.
     TaskProgressed { epoch: u64, progress: TaskProgress },
     /// A person let a parked task be claimed again.
@@ -185,7 +183,6 @@ impl TaskEvent {
             Self::TaskWithdrawn { attempt } => ExecutorEvent::TaskWithdrawn { node_id, attempt },
             Self::TaskClaimed { .. }
             | Self::TaskStarted { .. }
-            | Self::LeaseRenewed { .. }
             | Self::TaskProgressed { .. }
             | Self::TaskUnparked { .. }
             | Self::TimerFired { .. }
@@ -264,8 +261,6 @@ pub enum TaskCommand {
         #[serde(skip)]
         prompt: Option<PromptDigest>,
     },
-    /// The holder is alive.
-    Renew { epoch: u64, now: Timestamp },
     /// The holder has ended.
     End {
         epoch: u64,
@@ -310,7 +305,7 @@ pub struct Holder {
     pub executor: Executor,
     /// The epoch of the claim.
     pub epoch: u64,
-    /// When its lease expires, in log time; unset for a coding agent.
+    /// When its lease expires without a sign of life, in log time; unset for a coding agent.
     pub lease_until: Option<Timestamp>,
     /// True if it may have had effects.
     pub has_started: bool,
@@ -323,7 +318,7 @@ impl Holder {
         self.lease_until.is_none()
     }
 
-    /// True if its lease ended without a renewal.
+    /// True if its lease ended, unless its worker has left a sign of life since the claim.
     #[must_use]
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.lease_until.is_some_and(|until| until <= now)
@@ -476,12 +471,6 @@ impl Handler for TaskLease {
                 self.check_holder(epoch)?;
                 Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
             }
-            TaskCommand::Renew { epoch, now } => {
-                self.check_holder(epoch)?;
-                let is_agent = self.holder.as_ref().is_some_and(Holder::is_agent);
-                let renewed = TaskEvent::LeaseRenewed { epoch, lease_until: now.plus(LEASE) };
-                Ok((!is_agent).then_some(renewed).into_iter().collect())
-            }
             TaskCommand::End { epoch, usage, ending } => {
                 self.check_holder(epoch)?;
                 let attempt = self.attempt;
@@ -525,11 +514,6 @@ impl Handler for TaskLease {
                 self.interrupted = None;
                 if let Some(holder) = &mut self.holder {
                     holder.has_started = true;
-                }
-            }
-            TaskEvent::LeaseRenewed { lease_until, .. } => {
-                if let Some(holder) = &mut self.holder {
-                    holder.lease_until = Some(*lease_until);
                 }
             }
             TaskEvent::TaskReleased { cut_off, .. } => {

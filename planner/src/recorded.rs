@@ -224,7 +224,6 @@ impl TaskCommand {
                 Self::Claim { .. }
                 | Self::ClaimForAgent { .. }
                 | Self::Unpark { .. }
-                | Self::Renew { .. }
                 | Self::Withdraw { .. }
                 | Self::FireTimer { .. } => {}
             }
@@ -243,7 +242,6 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
         TaskEvent::TaskReleased { reason, cut_off, .. } => Some(Ending::Released { reason, cut_off }),
         TaskEvent::TaskClaimed { .. }
         | TaskEvent::TaskStarted { .. }
-        | TaskEvent::LeaseRenewed { .. }
         | TaskEvent::TaskProgressed { .. }
         | TaskEvent::TaskUnparked { .. }
         | TaskEvent::UsageReported { .. }

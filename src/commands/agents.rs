@@ -18,7 +18,7 @@ pub struct Agents {
     /// List the agents of crewlog.toml instead, which run tasks
     #[arg(long, conflicts_with_all = ["all", "at"])]
     pub configured: bool,
-    /// List the workers of open plans instead, with their machines, tasks and last sign of life
+    /// List the workers instead, with their machines, tasks and last sign of life
     #[arg(long, conflicts_with_all = ["all", "configured"])]
     pub workers: bool,
     #[command(flatten)]

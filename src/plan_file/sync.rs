@@ -276,7 +276,7 @@ impl<'a> Kept<'a> {
             let life = self.session.place.liveness_lock()?;
             let mut claim = claim_of(&self.store, &self.plan, task.plan.id, self.tags.clone());
             let ending = Ending::Completed { result: "done by a person".to_owned(), run: None };
-            match human::report(&mut claim, task.attempts, &life, self.store.now(), ending).await {
+            match human::report(&mut claim, task.attempts, &self.store, &life, ending).await {
                 Ok(()) => self.seen = head,
                 // Somebody was faster, which the next round sees.
                 Err(ExecuteError::Refused(TaskError::Held { .. } | TaskError::AttemptEnded(_))) => {}

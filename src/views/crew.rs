@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crewlog_executors::crew::{AtRest, Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
+use crewlog_executors::signs::Signs;
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::claim::{Executor, LEASE};
 use crewlog_planner::crew::agents::{Agent, Liveness};
@@ -24,7 +25,7 @@ impl AsOf {
         Ok(shown.map(|(name, agent)| AgentView::of(name, agent)).collect())
     }
 
-    /// The workers of the open plans, of the machines in their order.
+    /// The workers that live or hold tasks, at a past position those of the open plans; by their machines.
     pub async fn workers(&self) -> Result<Vec<WorkerView>, Failure> {
         let mut workers: BTreeMap<(String, String), (Timestamp, Vec<String>)> = BTreeMap::new();
         for (plan, seen) in self.open().await? {
@@ -33,12 +34,19 @@ impl AsOf {
                 let held = times.claim.holder.as_ref();
                 let Some(holder) = held.or(times.past.as_ref()).filter(|holder| !holder.is_agent()) else { continue };
                 let Executor { name, host, worker } = &holder.executor;
-                let renewed = holder.lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE))));
+                let claimed = holder.lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE))));
                 let ended = times.ended_at.filter(|_| held.is_none());
                 let known = workers.entry((host.clone(), worker.clone())).or_default();
-                known.0 = [Some(known.0), renewed, ended].into_iter().flatten().max().unwrap_or_default();
+                known.0 = [Some(known.0), claimed, ended].into_iter().flatten().max().unwrap_or_default();
                 known.1.extend(held.map(|_| format!("{} by {name}", seen.view.state().target(&plan, id))));
             }
+        }
+        if !self.is_past {
+            for (host, worker, heard) in Signs::of_workers(self.crew.store()).await?.workers() {
+                let known = workers.entry((host.to_owned(), worker.to_owned())).or_default();
+                known.0 = known.0.max(heard);
+            }
+            workers.retain(|_, (heard, runs)| !runs.is_empty() || self.now.since(*heard) < LEASE);
         }
         let view = |((host, worker), (heard, runs))| WorkerView { host, worker, heard: rfc3339(heard), runs };
         Ok(workers.into_iter().map(view).collect())

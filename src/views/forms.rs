@@ -69,14 +69,14 @@ pub struct AgentView {
     pub context_usage: Option<u8>,
 }
 
-/// A worker that runs tasks, or has run tasks of open plans.
+/// A worker that lives or holds tasks; at a past position one that had run tasks of open plans.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 pub struct WorkerView {
     /// Its machine.
     pub host: String,
     /// The name of its process.
     pub worker: String,
-    /// The time of its last sign: a claim, a renewal of one, or an end.
+    /// The time of its last sign: that of each minute, a claim or an end.
     pub heard: String,
     /// The tasks that it holds, each with its executor.
     pub runs: Vec<String>,

@@ -60,7 +60,7 @@ impl AsOf {
             return Ok(None);
         }
         self.crew.catch_up_decisions().await?;
-        Ok(Some(self.crew.holders_among(&self.handled(&self.kept.agents).await?.0)))
+        Ok(Some(self.crew.holders_among(&self.handled(&self.kept.agents).await?.0).await?))
     }
 
     fn observing<T>(

@@ -20,9 +20,9 @@ use crewlog_stage::counting::counted;
 /// A log with many events that these readers ignore: an ended plan, and an open one.
 async fn lengthen(store: &EventStore, n_events: usize) {
     append_again(store, &Scripted::default(), &appends(&rich_log().await)).await;
-    let renewed = TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() };
-    let renewed = || NewEvent::of(&renewed, Cause::request().metadata()).unwrap();
-    let events = (0..n_events).map(|_| renewed().with_tags([plan_tag("one")])).collect::<Vec<_>>();
+    let started = TaskEvent::TaskStarted { epoch: 1, prompt: None };
+    let started = || NewEvent::of(&started, Cause::request().metadata()).unwrap();
+    let events = (0..n_events).map(|_| started().with_tags([plan_tag("one")])).collect::<Vec<_>>();
     let append = Append::to(claim::STREAM, "one/2", Expected::Any, events);
     store.append(append).await.unwrap();
 }

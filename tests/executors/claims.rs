@@ -11,7 +11,7 @@ use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::human;
 use crewlog_executors::liveness::{Life, LivenessLock};
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{Cause, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
+use crewlog_mq::{Append, Cause, CellChange, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
 use crewlog_planner::claim::{Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
@@ -173,24 +173,9 @@ async fn an_expired_lease_is_reclaimed_and_its_late_holder_refused() {
     let stale = Err(TaskError::StaleEpoch(1));
     assert_eq!(order(&mut late, done(1)).await, stale);
     assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1, prompt: None }).await, stale);
-    assert_eq!(order(&mut late, TaskCommand::Renew { epoch: 1, now: store.now() }).await, stale);
     assert_eq!(order(&mut late, done(2)).await, Ok(()));
     assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch(2)), "it has ended");
     assert_eq!(claim(&store, "third").await, Err(TaskError::AttemptEnded(1)));
-}
-
-#[tokio::test]
-async fn a_renewed_lease_stays_valid() {
-    let clock = Scripted::default();
-    let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
-    claim(&store, "first").await.unwrap();
-    for _ in 0..3 {
-        clock.pass(LEASE - Duration::from_secs(1));
-        let mut holder = claim_of(&store, PLAN, TASK, tags());
-        order(&mut holder, TaskCommand::Renew { epoch: 1, now: store.now() }).await.unwrap();
-    }
-    clock.pass(LEASE - Duration::from_secs(1));
-    assert!(matches!(claim(&store, "second").await, Err(TaskError::Held { .. })));
 }
 
 /// The task claimed by the worker of `holder`.
@@ -209,7 +194,7 @@ async fn claimed_by(rig: &Rig, holder: &LivenessLock) {
 async fn report_done(rig: &Rig, life: &LivenessLock) -> Result<(), ExecuteError<TaskError>> {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
     let failed = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
-    human::report(&mut claim, 1, life, rig.store.now(), failed).await
+    human::report(&mut claim, 1, &rig.store, life, failed).await
 }
 
 #[tokio::test]
@@ -465,7 +450,13 @@ async fn stopped_past_its_lease(is_seen: bool) {
     let signal = |name: &str| assert!(Command::new("kill").args([name, pid.as_str()]).status().unwrap().success());
     signal("-STOP");
 
-    let now = EventStore::open(&log).await.unwrap().now();
+    let store = EventStore::open(&log).await.unwrap();
+    let (now, tasks) = (store.now(), Query::stream(crewlog_planner::claim::STREAM));
+    let claimed = store.load::<TaskEvent>(&tasks, Range::default()).await.unwrap().swap_remove(0).event;
+    let TaskEvent::TaskClaimed { executor: Executor { worker, host, .. }, .. } = claimed else { panic!("{claimed:?}") };
+    // Its last sign of life.
+    let sign = CellChange::set("worker", &format!("{worker}@{host}"), now.0.to_string());
+    store.append(Append::default().cell(sign)).await.unwrap();
     let clock = Scripted::default();
     clock.pass(LEASE + Duration::from_micros(now.0.unsigned_abs()));
     let store = EventStore::open_with(&log, clock.options()).await.unwrap();
@@ -494,7 +485,6 @@ async fn stopped_past_its_lease(is_seen: bool) {
     let events: Vec<_> = events.into_iter().filter(|event| event.recorded.aggregate_id != own).collect();
     let events = events.iter().map(|envelope| &envelope.event);
     let events = events.map(|event| match event {
-        TaskEvent::LeaseRenewed { .. } => String::new(),
         TaskEvent::TaskClaimed { epoch, cut_off, .. } => format!("claimed {epoch}, cut off: {cut_off}"),
         TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
         other => crewlog_mq::Event::event_type(other).to_owned(),

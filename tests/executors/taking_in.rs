@@ -18,7 +18,7 @@ use crewlog_stage::counting::counted;
 async fn done(rig: &Rig, task: u64) {
     let mut claim = claim_of(&rig.store, PLAN, TaskId(task), tags());
     let ending = Ending::Completed { result: format!("{task} is done"), run: None };
-    human::report(&mut claim, 1, &rig.life(), rig.store.now(), ending).await.unwrap();
+    human::report(&mut claim, 1, &rig.store, &rig.life(), ending).await.unwrap();
 }
 
 /// Reports it as a worker with a usage.

@@ -10,7 +10,7 @@ use crewlog_planner::plan::TaskId;
 const SECOND: i64 = 1_000_000;
 
 /// `claim WHO ATTEMPT [starts] [dead=EPOCH]`, `agent WHO ATTEMPT`, `report WHO ATTEMPT [dead=EPOCH]`, `withdraw ATTEMPT`, `unpark`,
-/// and with the epoch of a claim `start`, `renew`, `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
+/// and with the epoch of a claim `start`, `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
 fn command(second: i64, order: &str) -> TaskCommand {
     let words: Vec<_> = order.split(' ').collect();
     let now = Timestamp(second * SECOND);
@@ -30,7 +30,6 @@ fn command(second: i64, order: &str) -> TaskCommand {
         "withdraw" => TaskCommand::Withdraw { attempt: number(1) },
         "unpark" => TaskCommand::Unpark { by: "ada".into() },
         "start" => TaskCommand::Start { epoch: epoch(), prompt: None },
-        "renew" => TaskCommand::Renew { epoch: epoch(), now },
         "progress" => {
             let progress = TaskProgress { step: Some(words[2].into()), next_step: None, note: None, session: None };
             TaskCommand::Progress { epoch: epoch(), progress }
@@ -57,7 +56,6 @@ fn shown(event: &TaskEvent) -> String {
             format!("{} has {attempt} as {epoch}{until}{after}", executor.worker)
         }
         TaskEvent::TaskStarted { epoch, .. } => format!("started {epoch}"),
-        TaskEvent::LeaseRenewed { epoch, lease_until } => format!("renewed {epoch} until {}", lease_until.0 / SECOND),
         TaskEvent::TaskProgressed { epoch, progress } => {
             format!("progress {epoch} {}", progress.step.as_deref().unwrap_or(""))
         }
@@ -111,15 +109,14 @@ fn a_claim_holds_until_its_lease_ends_and_no_longer() {
         (0, "claim w1 1", "w1 has 1 as 1 until 180"),
         (1, "claim w1 1", ""),
         (1, "claim w2 1", "the task is claimed by w1@h"),
-        (100, "renew 1", "renewed 1 until 280"),
-        (279, "claim w2 1", "the task is claimed by w1@h"),
-        (279, "expire 1", ""),
-        (280, "claim w2 1", "w2 has 1 as 2 until 460"),
-        (281, "renew 1", "the claim with epoch 1 has lost the task"),
-        (281, "done 1", "the claim with epoch 1 has lost the task"),
-        (281, "expire 1", ""),
-        (460, "expire 2", "2 lost at 460"),
-        (461, "done 2", "the claim with epoch 2 has lost the task"),
+        (179, "claim w2 1", "the task is claimed by w1@h"),
+        (179, "expire 1", ""),
+        (180, "claim w2 1", "w2 has 1 as 2 until 360"),
+        (181, "start 1", "the claim with epoch 1 has lost the task"),
+        (181, "done 1", "the claim with epoch 1 has lost the task"),
+        (181, "expire 1", ""),
+        (360, "expire 2", "2 lost at 360"),
+        (361, "done 2", "the claim with epoch 2 has lost the task"),
     ]);
 }
 
@@ -227,7 +224,6 @@ fn a_dispatch_is_withdrawn_unless_it_is_held_and_a_begun_one_ends_as_unknown() {
 fn an_agent_holds_a_task_without_a_lease_until_it_is_dispatched_again() {
     check(&[
         (0, "agent ada 1", "ada has 1 as 1, started 1"),
-        (1, "renew 1", ""),
         (9_999, "claim w1 1", "the task is claimed by ada@h"),
         (9_999, "expire 1", ""),
         (9_999, "claim w1 2", "w1 has 2 as 2 until 10179"),
@@ -303,7 +299,6 @@ fn the_planner_gets_each_end_and_each_use_and_nothing_else() {
     for order in [
         "claim w1 1",
         "start 1",
-        "renew 1",
         "progress 1 lexer",
         "release 1",
         "claim w1 1",

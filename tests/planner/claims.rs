@@ -18,7 +18,6 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
         1 => Just(TaskCommand::Unpark { by: "ada".into() }),
         2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
-        2 => shift().prop_map(move |epoch| TaskCommand::Renew { epoch, now }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
@@ -61,7 +60,6 @@ pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskComman
         TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
         TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
         TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },
-        TaskCommand::Renew { epoch, .. } => TaskCommand::Renew { epoch: of(epoch), now },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
         TaskCommand::Report { attempt, executor, ending, .. } => {
             TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }

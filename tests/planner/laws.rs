@@ -133,7 +133,6 @@ proptest! {
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true },
             TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch, n_events: epoch }) },
-            TaskEvent::LeaseRenewed { epoch, lease_until },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
             TaskEvent::TaskUnparked { by: text.clone() },
             TaskEvent::TaskReleased { epoch, reason: text.clone(), cut_off: epoch % 2 == 1 },
@@ -166,9 +165,7 @@ fn check_claim_event(
         }
         TaskEvent::TaskStarted { epoch, .. } if *epoch == epoch_before + 1 => {}
         TaskEvent::TaskUnparked { .. } => {}
-        TaskEvent::TaskStarted { epoch, .. }
-        | TaskEvent::LeaseRenewed { epoch, .. }
-        | TaskEvent::TaskProgressed { epoch, .. } => {
+        TaskEvent::TaskStarted { epoch, .. } | TaskEvent::TaskProgressed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
         // The work of a lost holder is unknown; the stopped plan asks.

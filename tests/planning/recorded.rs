@@ -134,7 +134,6 @@ async fn send_all_task_commands(log: &mut Recording) {
     let end = |epoch, ending| TaskCommand::End { epoch, usage: Usage::default(), ending };
     log.tell(1, claim(1, "a", 1, None)).await;
     log.tell(1, TaskCommand::Start { epoch: 1, prompt: None }).await;
-    log.tell(1, TaskCommand::Renew { epoch: 1, now: now(60) }).await;
     log.tell(1, end(1, Ending::Released { reason: "interrupted".into(), cut_off: false })).await;
     log.tell(1, claim(1, "a", 70, None)).await;
     log.tell(1, claim(1, "b", 71, Some(2))).await;
@@ -241,7 +240,6 @@ async fn every_command_replays_from_its_record_and_events() {
         ("Pause", 2),
         ("PauseTask", 1),
         ("Propose", 1),
-        ("Renew", 1),
         ("Report", 2),
         ("Resume", 2),
         ("ResumeTask", 1),
@@ -266,7 +264,7 @@ async fn a_takeover_from_a_dead_worker_by_a_person_replays() {
     Recording::of(&store, PLAN).await.tell(1, claimed).await;
     drop(worker);
     let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
-    human::report(&mut claim, attempt, &person, Timestamp(2), done("by hand")).await.unwrap();
+    human::report(&mut claim, attempt, &store, &person, done("by hand")).await.unwrap();
     let counted = decide_again(&store).await;
     let counted = counted.iter().map(|(name, n)| (name.as_str(), *n)).collect::<Vec<_>>();
     assert_eq!(counted, [("Claim", 1), ("Report", 1)]);

@@ -112,9 +112,9 @@ async fn conflict(store: &EventStore) {
     let ended = Event::PlanningCompleted { summary: String::new(), outcome: Outcome::Cancelled, n_tasks: 1 };
     store.append(Append::to("planner", "q", Expected::Any, vec![new_event(&ended, "q")])).await.unwrap();
     // Enough for a snapshot.
-    let renewed = || new_event(&TaskEvent::LeaseRenewed { epoch: 1, lease_until: store.now() }, "p");
-    let renewed = (0..1_200).map(|_| renewed()).collect::<Vec<NewEvent>>();
-    store.append(Append::to("task", "p/1", Expected::Any, renewed)).await.unwrap();
+    let started = || new_event(&TaskEvent::TaskStarted { epoch: 1, prompt: None }, "p");
+    let started = (0..1_200).map(|_| started()).collect::<Vec<NewEvent>>();
+    store.append(Append::to("task", "p/1", Expected::Any, started)).await.unwrap();
 }
 
 async fn watch<R: Reactor>(store: &EventStore) {

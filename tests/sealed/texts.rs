@@ -199,10 +199,10 @@ async fn without_a_key_everything_folds_and_texts_show_as_sealed() {
     let refused = ring.veil(&store, None).append(pause("p", "why")).await;
     assert!(refused.as_ref().unwrap_err().to_string().contains("--key-file"), "{refused:?}");
     assert!(matches!(refused, Err(Error::Veil(_))));
-    let renewed = TaskEvent::LeaseRenewed { epoch: 4, lease_until: store.now() };
-    let renewed = NewEvent::of(&renewed, &Metadata::default()).unwrap().with_tags([plan_tag("p")]);
-    let renewed = Append::to("task", "p/1", Expected::Any, vec![renewed]);
-    ring.veil(&store, None).append(renewed).await.expect("what has no text needs no key");
+    let started = TaskEvent::TaskStarted { epoch: 4, prompt: None };
+    let started = NewEvent::of(&started, &Metadata::default()).unwrap().with_tags([plan_tag("p")]);
+    let started = Append::to("task", "p/1", Expected::Any, vec![started]);
+    ring.veil(&store, None).append(started).await.expect("what has no text needs no key");
 }
 
 #[tokio::test]

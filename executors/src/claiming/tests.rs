@@ -140,7 +140,7 @@ async fn a_lock_that_is_held_on_this_host_outlives_its_lease_for_every_claimant(
     rig.order(claim).await;
     let report = async |claim: &mut Runner<TaskLease>| {
         let ending = Ending::Completed { result: "ok".into(), run: None };
-        crate::crew::human::report(claim, 1, &other, rig.store.now(), ending).await
+        crate::crew::human::report(claim, 1, &rig.store, &other, ending).await
     };
     assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Held);
     let refused = report(&mut rig.claim()).await;
@@ -148,4 +148,27 @@ async fn a_lock_that_is_held_on_this_host_outlives_its_lease_for_every_claimant(
     assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted"]);
     drop(holder);
     assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Won(2));
+}
+
+#[tokio::test]
+async fn a_lease_of_another_host_lasts_as_long_as_its_worker_leaves_signs() {
+    let rig = Rig::new();
+    let (life, far) = (rig.life(), Executor { name: "shell".into(), host: "far away".into(), worker: "w".into() });
+    // Log time is decades later.
+    let claim = TaskCommand::Claim { attempt: 1, executor: far, now: Timestamp(0), dead_epoch: None, starts: true };
+    rig.order(claim).await;
+    let key = "w@far away";
+    let signed = async |seconds_ago: u64| {
+        let seen = Timestamp(rig.store.now().0 - i64::try_from(seconds_ago * 1_000_000).expect("it is small"));
+        let sign = crewlog_mq::CellChange::set("worker", key, seen.0.to_string());
+        rig.store.append(Append::default().cell(sign)).await.expect("a cell can be set");
+    };
+    // A log that comes from a backup has no signs: they begin with the first look.
+    assert_eq!(rig.claims(&life, Position(0), 1, false).await, ClaimOutcome::Held, "no sign");
+    assert!(rig.store.cell("worker", key).await.expect("it can be read").is_some(), "it begins");
+    for (seconds_ago, expected) in [(0, ClaimOutcome::Held), (179, ClaimOutcome::Held), (181, ClaimOutcome::Won(2))] {
+        signed(seconds_ago).await;
+        assert_eq!(rig.claims(&life, Position(0), 1, false).await, expected, "{seconds_ago}");
+    }
+    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted", "TaskClaimed"]);
 }

@@ -133,7 +133,7 @@ impl AtRest {
 
 /// A digest of what the items depend on besides their plan and its folder.
 fn outside(crew: &Crew, agents: &Agents) -> String {
-    digest(&[format!("{:?} {:?}", crew.holders_among(agents).present(), crew.roster().map(standing))])
+    digest(&[format!("{:?} {:?}", crew.presence_of(agents).1, crew.roster().map(standing))])
 }
 
 /// The settings and decisions about who may run a task, as text.

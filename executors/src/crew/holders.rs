@@ -10,12 +10,15 @@ use crewlog_planner::plan::TaskPlan;
 use super::process;
 use super::state::Crew;
 use crate::liveness::{Life, Locks};
+use crate::signs::Signs;
 
 /// The holders of tasks as seen from this host.
 #[derive(Debug, Clone)]
 pub struct Holders {
     locks: Locks,
     now: Timestamp,
+    /// The signs of the workers on other hosts.
+    signs: Signs,
     /// The agents that have lost their tasks.
     gone: BTreeSet<String>,
     /// The names under which tasks are assigned to the other agents.
@@ -23,22 +26,7 @@ pub struct Holders {
 }
 
 impl Holders {
-    /// The holders at the head of the log, at a log time.
-    #[must_use]
-    pub fn at_head(locks: Locks, agents: &Agents, now: Timestamp) -> Self {
-        let (mut gone, mut present) = (BTreeSet::new(), BTreeSet::new());
-        for (name, agent) in agents.iter() {
-            if is_gone(&locks, agents, name, now) {
-                gone.insert(name.to_owned());
-            } else {
-                let names = agent.profile.capabilities.iter().chain([&agent.profile.program]).cloned();
-                present.extend(names.chain([name.to_owned()]));
-            }
-        }
-        Self { locks, now, gone, present }
-    }
-
-    /// True unless the holder is known to be dead: by its lock on this host, by its lease elsewhere, and for an agent by
+    /// True unless the holder is known to be dead: by its lock on this host, by its signs elsewhere, and for an agent by
     /// its presence. A lock that is held here counts even after the lease has run out.
     #[must_use]
     pub fn is_live(&self, holder: &Holder) -> bool {
@@ -48,13 +36,8 @@ impl Holders {
         match self.locks.life(&holder.executor) {
             Life::Live => true,
             Life::Dead => false,
-            Life::Unknown => !holder.has_expired(self.now),
+            Life::Unknown => self.signs.keep(holder, self.now),
         }
-    }
-
-    /// The names under which tasks are assigned to agents that are present.
-    pub(super) const fn present(&self) -> &BTreeSet<String> {
-        &self.present
     }
 
     /// True if a task is assigned to an agent that is present.
@@ -70,13 +53,32 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub async fn holders(&self) -> Result<Holders, Error> {
-        Ok(self.holders_among(&*self.agents().await?))
+        self.holders_among(&*self.agents().await?).await
     }
 
     /// The holders of tasks at the head of the log, by the agents of that moment.
-    #[must_use]
-    pub fn holders_among(&self, agents: &Agents) -> Holders {
-        Holders::at_head(self.life.locks().clone(), agents, self.store.now())
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn holders_among(&self, agents: &Agents) -> Result<Holders, Error> {
+        let signs = Signs::of_workers(&self.store).await?;
+        let (gone, present) = self.presence_of(agents);
+        Ok(Holders { locks: self.life.locks().clone(), now: self.store.now(), signs, gone, present })
+    }
+
+    /// The agents that have lost their tasks, and the names under which tasks are assigned to the others.
+    pub(super) fn presence_of(&self, agents: &Agents) -> (BTreeSet<String>, BTreeSet<String>) {
+        let (locks, now) = (self.life.locks(), self.store.now());
+        let (mut gone, mut present) = (BTreeSet::new(), BTreeSet::new());
+        for (name, agent) in agents.iter() {
+            if is_gone(locks, agents, name, now) {
+                gone.insert(name.to_owned());
+            } else {
+                let names = agent.profile.capabilities.iter().chain([&agent.profile.program]).cloned();
+                present.extend(names.chain([name.to_owned()]));
+            }
+        }
+        (gone, present)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The `human` executor: a person reports from any terminal how a task ended.
 
-use crewlog_mq::{ExecuteError, Runner};
+use crewlog_mq::{EventStore, ExecuteError, Runner};
 use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
 
 use crate::caller::request;
@@ -18,16 +18,16 @@ pub const NAME: &str = "human";
 pub async fn report(
     claim: &mut Runner<TaskLease>,
     attempt: u32,
+    store: &EventStore,
     life: &LivenessLock,
-    now: crewlog_mq::Timestamp,
     ending: Ending,
 ) -> Result<(), ExecuteError<TaskError>> {
     let mut dead_epoch = None;
     loop {
-        let (executor, ending) = (life.executor(NAME), ending.clone());
+        let (executor, ending, now) = (life.executor(NAME), ending.clone(), store.now());
         let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
         let cause = request().keeping(command.recorded());
-        match execute_unless_proven(claim, life, now, command, &cause).await {
+        match execute_unless_proven(store, claim, life, now, command, &cause).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
             {

@@ -8,9 +8,10 @@ use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
 use super::Refusal;
 use super::leases::released_by;
-use super::signs::Signs;
+use super::signs::space;
 use super::state::{Caller, Crew, Join, Joined};
 use crate::caller::account;
+use crate::signs::Signs;
 
 impl Crew {
     /// A session joins, or resumes, and keeps the tasks that are claimed under its name. It takes the name of an agent
@@ -53,7 +54,7 @@ impl Crew {
         if joined.is_resumed {
             self.present(&joined.caller).await?;
         } else {
-            Signs::put(&self.store, &self.project, &joined.caller.agent).await?;
+            Signs::put(&self.store, &space(&self.project), &joined.caller.agent).await?;
         }
         Ok(joined)
     }
@@ -81,7 +82,7 @@ impl Crew {
             (found.was_seen(now), found.liveness == Liveness::Alive)
         };
         if !was_seen || self.leases().await?.renewal_is_due(&agent, now) {
-            Signs::put(&self.store, &self.project, &agent).await?;
+            Signs::put(&self.store, &space(&self.project), &agent).await?;
         }
         if !is_alive {
             let (seen, epoch) = (agent.clone(), caller.epoch);

@@ -8,8 +8,9 @@ use crewlog_mq::{Cause, Error, Event, EventStore, ExecuteError, Executed, Handle
 use tokio::sync::{MutexGuard, oneshot};
 
 use super::Refusal;
-use super::signs::{Hears, Signs};
+use super::signs::{Hears, space};
 use crate::caller::request;
+use crate::signs::Signs;
 
 /// The most commands in one append.
 const TOGETHER_MAX: usize = 64;
@@ -100,7 +101,7 @@ where
 {
     async fn hear(&self, runner: &mut Runner<H>) -> Result<(), Error> {
         if H::HEARS {
-            let signs = Signs::read(&self.store, &self.project).await?;
+            let signs = Signs::read(&self.store, &space(&self.project)).await?;
             runner.tell(move |handler| handler.hear(&signs));
         }
         Ok(())

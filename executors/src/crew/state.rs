@@ -15,10 +15,11 @@ use tokio::sync::Mutex;
 
 use super::board::Board;
 use super::shared::{Read, Shared, runner};
-use super::signs::{Hears, Signs};
+use super::signs::{self, Hears};
 use super::warm::Handled;
 use crate::liveness::LivenessLock;
 use crate::roster::Roster;
+use crate::signs::Signs;
 
 /// The space of the cells with the last runs of hooks.
 const HOOKS: &str = "hooks";
@@ -205,7 +206,7 @@ impl Crew {
             return Ok(newest);
         }
         let mut told = newest.0.clone();
-        told.hear(&Signs::read(&self.store, &self.project).await?);
+        told.hear(&Signs::read(&self.store, &signs::space(&self.project)).await?);
         Ok(Arc::new(Handled(told)))
     }
 

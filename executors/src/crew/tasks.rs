@@ -28,6 +28,7 @@ use crate::claiming::claim_of;
 use crate::planning;
 use crate::plans::planner_of;
 use crate::queue::Dispatch;
+use crate::signs::check_expired;
 
 /// The standing plan of tasks created by agents.
 pub const STANDING_PLAN: &str = "backlog";
@@ -211,7 +212,7 @@ impl Crew {
             claim.catch_up().await?;
             let now = self.store.now();
             let command = TaskCommand::ClaimForAgent { attempt: dispatch.attempt, executor: caller.executor(), now };
-            let may_decide = self.life.check_expired(claim.handler(), now);
+            let may_decide = check_expired(&self.store, &self.life, claim.handler(), now).await?;
             let decided = may_decide.and_then(|()| claim.handler().clone().process(command.clone()));
             let is_of_agent = claim.handler().holder.as_ref().is_some_and(claim::Holder::is_agent);
             let (events, is_own) = match decided {

@@ -14,12 +14,13 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::Refusal;
 use super::holders::{is_dead, is_gone, is_proven};
-use super::signs::Signs;
+use super::signs::space;
 use super::state::Crew;
 use super::tasks::execute;
 use crate::claiming::claim_of;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
+use crate::signs::Signs;
 
 /// The interval between checks.
 const TICK: Duration = Duration::from_secs(1);
@@ -70,7 +71,7 @@ impl Crew {
         let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
         drop(agents);
         present.extend(self.leases().await?.holders().into_iter().map(str::to_owned));
-        Signs::begin(&self.store, &self.project, &present, &left).await?;
+        Signs::begin(&self.store, &space(&self.project), &present, &left).await?;
         if due.is_some_and(|due| due <= now) {
             self.agents.execute(AgentCommand::FireTimer { now, proven }, |_, _| ()).await?;
         }

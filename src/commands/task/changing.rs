@@ -113,7 +113,7 @@ pub async fn report(session: &Session, typed: &InPlan, ending: Ending, said: &st
     }
     let life = session.place.liveness_lock()?;
     let mut claim = claim_of(&target.store, &target.plan, id, target.tags.clone());
-    human::report(&mut claim, task.attempts, &life, target.store.now(), ending).await?;
+    human::report(&mut claim, task.attempts, &target.store, &life, ending).await?;
     target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
     propagate(&target.store, &target.plan).await?;
     // Another command may have ended the task first, so that the report counts for nothing.

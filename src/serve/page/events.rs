@@ -15,7 +15,7 @@ const PAGE_ROWS: usize = 100;
 /// The most events that are read for one page.
 const READ_MAX: usize = 3_000;
 /// Events that only show that an agent or worker is alive.
-const SIGNS_OF_LIFE: [&str; 3] = ["LeaseRenewed", "MessagesOffered", "MessagesRead"];
+const SIGNS_OF_LIFE: [&str; 2] = ["MessagesOffered", "MessagesRead"];
 /// Longer data is not parsed for a line.
 const DATA_BYTES_MAX: usize = 100_000;
 /// The fields that name the subject of an event.
