@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crewlog_executors::planning::host_all;
 use crewlog_executors::plans::planner_of;
 use crewlog_mq::{Cause, Error, EventStore, Expected, Handler, NewEvent, Position, Query, Range, group_handler};
-use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskEvent, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, Executor, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, plan_tag};
 use futures::StreamExt;
 use tokio::sync::watch;
@@ -131,7 +131,7 @@ async fn act(store: EventStore, n: usize) -> Result<(), Failure> {
             let Event::TaskDispatched { task_id, attempt, .. } = dispatch.decode()? else { return Ok(()) };
             let executor = Executor { name: format!("e{n}"), host: "here".into(), worker: n.to_string() };
             let ending = Ending::Completed { result: "seen".into(), run: None };
-            let report = TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending };
+            let report = TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending };
             let task = claim::aggregate_id(&dispatch.aggregate_id, task_id);
             let metadata = Cause::event(dispatch).metadata().clone();
             let events = TaskLease::default().process(report)?;

@@ -122,7 +122,7 @@ fn ended_task(event: &Event) -> Option<TaskId> {
     }
 }
 
-fn task_events(store: &EventStore) -> [TaskEvent; 3] {
+fn task_events(store: &EventStore) -> [TaskEvent; 2] {
     let executor = Executor { name: "shell".into(), host: "laptop".into(), worker: "w".into() };
     let (lease_until, result) = (Some(store.now().plus(claim::LEASE)), "all sums are as they were".to_owned());
     let run = RunDetails {
@@ -134,8 +134,15 @@ fn task_events(store: &EventStore) -> [TaskEvent; 3] {
         output: None,
     };
     [
-        TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false },
-        TaskEvent::TaskStarted { epoch: 1, prompt: None },
+        TaskEvent::TaskClaimed {
+            attempt: 1,
+            executor,
+            lease_until,
+            epoch: 1,
+            cut_off: false,
+            only_reports: false,
+            prompt: None,
+        },
         TaskEvent::TaskCompleted { attempt: 1, epoch: 1, result, run: Some(run) },
     ]
 }

@@ -6,7 +6,7 @@ use crewlog_executors::history::History;
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
-use crewlog_planner::claim::{Ending, Executor, TaskCommand};
+use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand};
 use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -66,7 +66,8 @@ async fn report(store: &EventStore, plan: &str, events: &[Event]) {
         let Event::TaskStatusUpdated { task_id, result: Some(result), .. } = event else { continue };
         let executor = Executor { name: "e".into(), host: "here".into(), worker: "e".into() };
         let ending = Ending::Completed { result: result.clone(), run: None };
-        let report = TaskCommand::Report { attempt: 1, executor, now: store.now(), dead_epoch: None, ending };
+        let report =
+            TaskCommand::Report { claim: Claim { attempt: 1, executor, now: store.now(), ..Claim::default() }, ending };
         let mut claim = claim_of(store, plan, *task_id, vec![plan_tag(plan)]);
         claim.execute(report, &Cause::request()).await.expect("nobody else has the task");
     }

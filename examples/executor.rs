@@ -8,7 +8,7 @@
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::planning;
 use crewlog_mq::{Cause, Event as _, EventStore, ExecuteError, Position, Query, Runner, Start};
-use crewlog_planner::claim::{self, Ending, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, TaskCommand, TaskLease};
 use crewlog_planner::event::{self, Command, Event, PlannerCmd, PlannerConfig, Usage, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -76,7 +76,7 @@ async fn carry_out(
     let id = claim::aggregate_id(plan, task);
     let mut lease = Runner::<TaskLease>::new(store.clone(), claim::STREAM, &id, vec![plan_tag(plan)]);
     let (executor, now) = (life.executor(NAME), store.now());
-    let claim = TaskCommand::Claim { attempt, executor, now, dead_epoch: None, starts: true };
+    let claim = TaskCommand::Claim(Claim { attempt, executor, now, ..Claim::default() });
     match lease.execute(claim, cause).await {
         Ok(_) => {}
         // Somebody else has it, or it has ended.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crewlog_executors::claiming::claim_of;
 use crewlog_executors::prompts::prompt_of;
 use crewlog_mq::{Cause, Range, Runner};
-use crewlog_planner::claim::{Ending, Executor, RunDetails, TaskCommand, TaskLease};
+use crewlog_planner::claim::{Claim, Ending, Executor, RunDetails, TaskCommand, TaskLease};
 use crewlog_planner::event::{FailureClass, Usage};
 
 use crate::Result;
@@ -117,9 +117,8 @@ async fn carry_out(
         claim.execute(command, &cause).await.map(|_| claim.handler().epoch)
     };
     let epoch =
-        execute(TaskCommand::Claim { attempt, executor, now: day.store.now(), dead_epoch: None, starts: false })
+        execute(TaskCommand::Claim(Claim { attempt, executor, now: day.store.now(), prompt, ..Claim::default() }))
             .await?;
-    execute(TaskCommand::Start { epoch, prompt }).await?;
     for _ in 0..run.minutes {
         day.time.pass(60).await;
     }

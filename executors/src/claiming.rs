@@ -3,7 +3,7 @@
 use crewlog_mq::{
     Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner, Timestamp,
 };
-use crewlog_planner::claim::{self, TaskCommand, TaskError, TaskLease, TaskProgress};
+use crewlog_planner::claim::{self, Claim, Executor, PromptDigest, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use tokio::sync::watch;
@@ -22,18 +22,20 @@ pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>)
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }
 
-/// Decides a command on a task; [`TaskError::Held`] if its holder is known to live though its lease has run out.
+/// Decides a command on a task as it is; [`TaskError::Held`] if its holder is known to live though its lease has run out.
 pub(crate) async fn execute_unless_proven(
     store: &EventStore,
     claim: &mut Runner<TaskLease>,
     life: &LivenessLock,
     now: Timestamp,
-    command: TaskCommand,
+    command: impl FnOnce(&TaskLease) -> TaskCommand,
     cause: &Cause,
 ) -> Result<(), ExecuteError<TaskError>> {
     claim.catch_up().await?;
     check_expired(store, life, claim.handler(), now).await?.map_err(ExecuteError::Refused)?;
-    claim.execute_as_read(command, cause).await.map(drop)
+    let command = command(claim.handler());
+    let cause = cause.clone().keeping(command.recorded());
+    claim.execute_as_read(command, &cause).await.map(drop)
 }
 
 /// The result of a claim.
@@ -49,15 +51,16 @@ pub(crate) enum ClaimOutcome {
     Gone,
 }
 
-/// Claims a task under a name, and starts it in the same append if asked to, unless its plan has changed since it was read. A
-/// lease whose holder is proven dead is taken over. Faults of the log are retried.
+/// Claims a task under a name, unless its plan has changed since it was read. `prompt` gets the executor whose run was cut short,
+/// if there was one, and gives the prompt of an agent; or nothing, if the task does not start. A lease whose holder is proven
+/// dead is taken over. Faults of the log are retried.
 pub(crate) async fn claim_task(
     store: &EventStore,
     life: &LivenessLock,
     name: &str,
     claim: &mut Runner<TaskLease>,
     dispatch: &Dispatch,
-    starts: bool,
+    prompt: impl Fn(Option<&Executor>) -> Option<Option<PromptDigest>>,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> ClaimOutcome {
     let mut backoff = Backoff::new();
@@ -69,9 +72,12 @@ pub(crate) async fn claim_task(
             Ok(page) if page.events.iter().any(holds) => return ClaimOutcome::Stale,
             Ok(_) => {
                 let (executor, attempt, now) = (life.executor(name), dispatch.attempt, store.now());
-                let command = TaskCommand::Claim { attempt, executor, now, dead_epoch, starts };
-                let cause = dispatch.cause.clone().keeping(command.recorded());
-                match execute_unless_proven(store, claim, life, now, command, &cause).await {
+                let command = |task: &TaskLease| {
+                    let start = prompt(task.cut_short(attempt));
+                    let (only_reports, prompt) = (start.is_none(), start.flatten());
+                    TaskCommand::Claim(Claim { attempt, executor, now, dead_epoch, only_reports, prompt })
+                };
+                match execute_unless_proven(store, claim, life, now, command, &dispatch.cause).await {
                     Ok(()) => return ClaimOutcome::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {

@@ -44,9 +44,9 @@ impl Rendered {
     }
 
     /// The prompt for a run after one that was cut off, or for another.
-    pub(crate) fn after(mut self, cut_off: bool) -> Self {
-        self.text += if cut_off { prompt::CUT_OFF } else { "" };
-        self
+    pub(crate) fn after(&self, cut_off: bool) -> Self {
+        let end = if cut_off { prompt::CUT_OFF } else { "" };
+        Self { text: format!("{}{end}", self.text), ..*self }
     }
 
     /// Its record in the log.

@@ -47,27 +47,25 @@ impl Dispatch {
         format!("{}/{}", self.plan, self.name)
     }
 
-    /// Nothing for an event that dispatches no task, or a question, which is for people.
+    /// Nothing for an event that dispatches no task, or a question, which is for people. `parameters` come from the fold.
     fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
         if recorded.event_type != "TaskDispatched" {
             return Ok(None);
         }
         let Event::TaskDispatched { task_id, attempt, command } = recorded.decode()? else { return Ok(None) };
-        Ok(match command {
-            PlannerCmd::ExecuteTask { kind, parameters, .. } => Some(Self {
-                plan: recorded.aggregate_id.clone(),
-                tags: recorded.tags.clone(),
-                position: recorded.position,
-                seen: recorded.position,
-                task: task_id,
-                name: task_id.to_string(),
-                attempt,
-                kind,
-                parameters: *parameters,
-                cause: Cause::event(recorded),
-            }),
-            PlannerCmd::RequestClarification { .. } => None,
-        })
+        let PlannerCmd::ExecuteTask { kind, .. } = command else { return Ok(None) };
+        Ok(Some(Self {
+            plan: recorded.aggregate_id.clone(),
+            tags: recorded.tags.clone(),
+            position: recorded.position,
+            seen: recorded.position,
+            task: task_id,
+            name: task_id.to_string(),
+            attempt,
+            kind,
+            parameters: TaskInput::default(),
+            cause: Cause::event(recorded),
+        }))
     }
 }
 
@@ -123,8 +121,8 @@ impl Worked {
     }
 
     fn insert(&mut self, mut dispatch: Dispatch) {
-        dispatch.name = self.view.state().name(dispatch.task);
-        dispatch.parameters.folder.clone_from(&self.view.state().config.folder);
+        let Some(task) = self.view.state().task(dispatch.task) else { return };
+        (dispatch.name, dispatch.parameters) = (task.plan.name(), self.view.state().input(task));
         if key_of(&dispatch.tags).is_some() && is_task_undecryptable(&dispatch.parameters) {
             tracing::warn!(task = dispatch.target(), "skipped: the task's text is sealed, and no key is given");
             return;

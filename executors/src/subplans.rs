@@ -170,7 +170,8 @@ impl SubPlanRun<'_> {
                 return Err(failed(format!("planning its sub-plan failed: {error}")));
             }
         };
-        let config = nesting::config(parent_plan, self.job.task, self.job.parameters.budget, self.store.now());
+        let config =
+            nesting::config(parent_plan, self.job.task, parent_plan.left_for_plan(self.job.task), self.store.now());
         // The command of a tool comes from the configuration.
         let is_of_text = |task: &&TaskPlan| self.knows_tools || task.tool.is_none() || task.command.is_none();
         let of_text = proposal.tasks.iter().filter(is_of_text);

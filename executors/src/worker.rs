@@ -229,13 +229,22 @@ impl Worker {
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
         let checked = attachments::checked(&dispatch.parameters).await;
+        let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
         // An agent's prompt depends on the claim: an earlier run may have been cut off.
-        let starts = checked.is_ok() && prompt.is_none();
+        let begin = |lost: Option<&Executor>| {
+            let is_ready = checked.is_ok() && (lost.is_none() || !reports);
+            is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
+        };
         let mut has_passed = false;
-        let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, starts, &mut stop).await;
+        let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, begin, &mut stop).await;
         if let ClaimOutcome::Won(epoch) = claimed {
             held.store(epoch, Ordering::Relaxed);
-            let ready = checked.map(|()| prompt);
+            let lost = claim.handler().interrupted.clone();
+            let ready = match (checked, lost) {
+                (Err(question), _) => Err(Ending::Asked { question, default: None }),
+                (Ok(()), Some(executor)) if reports => Err(Ending::cut_short(&executor)),
+                (Ok(()), lost) => Ok(prompt.map(|prompt| prompt.after(lost.is_some()).text)),
+            };
             has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, ready, stop).await;
         }
         if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
@@ -251,31 +260,18 @@ impl Worker {
         dispatch: &Dispatch,
         claim: &mut Runner<TaskLease>,
         epoch: u64,
-        ready: Result<Option<Rendered>, String>,
+        ready: Result<Option<String>, Ending>,
         stop: watch::Receiver<Option<Stop>>,
     ) -> bool {
         let unwanted = stop.borrow().clone();
-        let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
-        let lost = claim.handler().interrupted.as_ref().filter(|_| reports);
-        let is_cut_off = claim.handler().interrupted.is_some();
-        let ready = match (unwanted, lost, ready) {
-            (Some(stop), _, _) => Err(stop.ending(false)),
-            (None, Some(executor), _) => Err(Ending::cut_short(executor)),
-            (None, None, Err(question)) => Err(Ending::Asked { question, default: None }),
-            (None, None, Ok(prompt)) => Ok(prompt.map(|prompt| prompt.after(is_cut_off))),
-        };
+        let ready = unwanted.map_or(ready, |stop| Err(stop.ending(false)));
         let has_run = ready.is_ok();
         let (ending, usage) = match ready {
             Err(ending) => (ending, Usage::default()),
             Ok(prompt) => {
-                let start = TaskCommand::Start { epoch, prompt: prompt.as_ref().map(Rendered::digest) };
-                let has_started = claim.handler().holder.as_ref().is_some_and(|holder| holder.has_started);
-                if !has_started && !append(claim, start, &dispatch.cause).await {
-                    return false;
-                }
                 let began = Instant::now();
-                let prompt = prompt.map(|prompt| prompt.text).unwrap_or_default();
-                let (ending, mut usage) = self.act(actor, dispatch, prompt, claim, epoch, stop).await;
+                let (ending, mut usage) =
+                    self.act(actor, dispatch, prompt.unwrap_or_default(), claim, epoch, stop).await;
                 // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
                 // their own.
                 let is_reported = dispatch.parameters.is_timed || !usage.is_nothing();

@@ -18,8 +18,10 @@ pub struct Metadata {
     /// Shared by all events that follow from one request.
     pub correlation_id: Option<Uuid>,
     /// The `event_id` of the event that caused this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub causation_id: Option<Uuid>,
     /// Anything else, kept unchanged.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub extra: Option<Value>,
 }
 

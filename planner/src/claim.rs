@@ -30,7 +30,7 @@ pub fn split_aggregate_id(aggregate_id: &str) -> Option<(&str, TaskId)> {
 }
 
 /// The executor that holds a task.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Executor {
     /// Its kind: `shell`, `human`.
     pub name: String,
@@ -57,8 +57,10 @@ pub struct RunDetails {
     /// How long it ran, in milliseconds.
     pub duration_ms: u64,
     /// The bytes of its output, including those that were dropped.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub output_bytes: u64,
     /// True if the middle of its output was dropped.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub output_is_cut: bool,
     /// The file that keeps more of it, unless it printed nothing or its plan is encrypted.
     pub output: Option<Box<OutputFile>>,
@@ -106,7 +108,7 @@ pub struct TaskProgress {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskEvent {
-    /// An executor holds it.
+    /// An executor holds it, and starts: from here on it may have had effects.
     TaskClaimed {
         attempt: u32,
         executor: Executor,
@@ -117,10 +119,9 @@ pub enum TaskEvent {
         /// True if an earlier holder of this attempt started and reported no end: it may have had effects.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         cut_off: bool,
-    },
-    /// The holder is about to act: from here on it may have had effects.
-    TaskStarted {
-        epoch: u64,
+        /// True if nothing starts: it only reports an end.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        only_reports: bool,
         /// The prompt of an agent.
         prompt: Option<PromptDigest>,
     },
@@ -167,6 +168,18 @@ impl TaskEvent {
         )
     }
 
+    /// The epoch of the holder whose end it is.
+    pub(crate) const fn ended_epoch(&self) -> Option<u64> {
+        match self {
+            Self::TaskReleased { epoch, .. }
+            | Self::TaskStopped { epoch, .. }
+            | Self::TaskCompleted { epoch, .. }
+            | Self::TaskFailed { epoch, .. }
+            | Self::NeedsClarification { epoch, .. } => Some(*epoch),
+            _other => None,
+        }
+    }
+
     /// The report to the planner, if it concerns the planner.
     pub fn report(self, node_id: TaskId) -> Option<ExecutorEvent> {
         Some(match self {
@@ -182,7 +195,6 @@ impl TaskEvent {
             }
             Self::TaskWithdrawn { attempt } => ExecutorEvent::TaskWithdrawn { node_id, attempt },
             Self::TaskClaimed { .. }
-            | Self::TaskStarted { .. }
             | Self::TaskProgressed { .. }
             | Self::TaskUnparked { .. }
             | Self::TimerFired { .. }
@@ -227,7 +239,31 @@ impl Default for Ending {
     }
 }
 
-/// A command to a task. `now` is log time, `epoch` that of the holder, and `dead_epoch` that of a holder proven dead.
+/// The claim of a worker or a person.
+#[serde_with::skip_serializing_none]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// The dispatch.
+    #[serde(skip)]
+    pub attempt: u32,
+    /// The worker or person.
+    #[serde(skip)]
+    pub executor: Executor,
+    /// Log time.
+    #[serde(skip)]
+    pub now: Timestamp,
+    /// The epoch of a holder that is proven dead.
+    pub dead_epoch: Option<u64>,
+    /// True to report an end without a start.
+    #[serde(skip)]
+    pub only_reports: bool,
+    /// The prompt of an agent.
+    #[serde(skip)]
+    pub prompt: Option<PromptDigest>,
+}
+
+/// A command to a task. `now` is log time, and `epoch` that of the holder.
 ///
 /// Its JSON omits the fields that its events repeat: [`TaskCommand::restore`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -235,17 +271,15 @@ impl Default for Ending {
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum TaskCommand {
     /// Claim it to carry out a dispatch.
-    Claim {
+    Claim(Claim),
+    /// A coding agent claims it.
+    ClaimForAgent {
+        #[serde(skip)]
         attempt: u32,
+        #[serde(skip)]
         executor: Executor,
         now: Timestamp,
-        dead_epoch: Option<u64>,
-        /// Start it too, unless an earlier holder was interrupted.
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        starts: bool,
     },
-    /// A coding agent claims it, as started.
-    ClaimForAgent { attempt: u32, executor: Executor, now: Timestamp },
     /// The holder reports its progress.
     Progress {
         epoch: u64,
@@ -254,15 +288,9 @@ pub enum TaskCommand {
     },
     /// A person lets a parked task be claimed again.
     Unpark { by: String },
-    /// The holder is about to act.
-    Start {
-        epoch: u64,
-        /// The prompt of an agent.
-        #[serde(skip)]
-        prompt: Option<PromptDigest>,
-    },
     /// The holder has ended.
     End {
+        #[serde(skip)]
         epoch: u64,
         #[serde(skip)]
         usage: Usage,
@@ -271,10 +299,7 @@ pub enum TaskCommand {
     },
     /// A person claims it and reports its end at once.
     Report {
-        attempt: u32,
-        executor: Executor,
-        now: Timestamp,
-        dead_epoch: Option<u64>,
+        claim: Claim,
         #[serde(skip)]
         ending: Ending,
     },
@@ -335,7 +360,7 @@ pub struct TaskLease {
     pub epoch: u64,
     /// The holder of the task, if any.
     pub holder: Option<Holder>,
-    /// The executor whose run of this attempt was interrupted, if no new one has started.
+    /// The executor whose run of this attempt was cut short before the last claim, if there was one.
     pub interrupted: Option<Executor>,
     /// The last progress report of this attempt.
     pub progress: Option<TaskProgress>,
@@ -358,20 +383,14 @@ impl TaskLease {
         if self.has_ended(attempt) || is_held {
             return None;
         }
-        Some(match self.begun_by().filter(|_| attempt == self.attempt) {
+        Some(match self.cut_short(attempt) {
             Some(executor) => ended(attempt, self.epoch, Ending::cut_short(executor)),
             None => TaskEvent::TaskWithdrawn { attempt },
         })
     }
 
-    fn claim(
-        &self,
-        attempt: u32,
-        executor: Executor,
-        lease_until: Option<Timestamp>,
-        now: Timestamp,
-        dead_epoch: Option<u64>,
-    ) -> Result<TaskEvent, TaskError> {
+    fn claim(&self, claim: Claim, lease_until: Option<Timestamp>) -> Result<TaskEvent, TaskError> {
+        let Claim { attempt, executor, now, dead_epoch, only_reports, prompt } = claim;
         if self.has_ended(attempt) {
             return Err(TaskError::AttemptEnded(attempt));
         }
@@ -379,8 +398,14 @@ impl TaskLease {
             dead_epoch != Some(self.epoch) && !held.has_expired(now) && !self.is_superseded(held, attempt)
         };
         self.check_unheld(is_live)?;
-        let cut_off = attempt == self.attempt && self.begun_by().is_some();
-        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch: self.epoch.saturating_add(1), cut_off })
+        let (epoch, cut_off) = (self.epoch.saturating_add(1), self.cut_short(attempt).is_some());
+        Ok(TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, only_reports, prompt })
+    }
+
+    /// The executor whose run of a dispatch has reported no end, if there is one: another claim finds it cut short.
+    #[must_use]
+    pub fn cut_short(&self, attempt: u32) -> Option<&Executor> {
+        self.begun_by().filter(|_| attempt == self.attempt)
     }
 
     /// Checks that no live executor holds it.
@@ -399,12 +424,12 @@ impl TaskLease {
         holder.is_agent() && attempt > self.attempt
     }
 
-    /// True while an executor holds this attempt, started only if its claim `starts` it.
-    fn is_held_by(&self, executor: &Executor, attempt: u32, now: Timestamp, starts: bool) -> bool {
+    /// True while the executor of a claim holds its attempt by just such a claim.
+    fn is_held_by(&self, Claim { attempt, executor, now, only_reports, .. }: &Claim) -> bool {
         let is_of = |holder: &Holder| {
-            holder.executor == *executor && (starts || !holder.has_started) && !holder.has_expired(now)
+            holder.executor == *executor && holder.has_started != *only_reports && !holder.has_expired(*now)
         };
-        attempt == self.attempt && self.holder.as_ref().is_some_and(is_of)
+        *attempt == self.attempt && self.holder.as_ref().is_some_and(is_of)
     }
 
     fn has_ended(&self, attempt: u32) -> bool {
@@ -440,24 +465,16 @@ impl Handler for TaskLease {
     fn decide(&self, command: TaskCommand) -> Result<Vec<TaskEvent>, TaskError> {
         match command {
             // A claim whose acknowledgement was lost is repeated.
-            TaskCommand::Claim { attempt, executor, now, starts, .. }
-                if self.is_held_by(&executor, attempt, now, starts) =>
-            {
-                Ok(Vec::new())
-            }
-            TaskCommand::Claim { attempt, executor, now, dead_epoch, starts } => {
-                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
-                let is_cut_off = matches!(claimed, TaskEvent::TaskClaimed { cut_off: true, .. });
-                let started = TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None };
-                Ok([claimed].into_iter().chain((starts && !is_cut_off).then_some(started)).collect())
+            TaskCommand::Claim(claim) if self.is_held_by(&claim) => Ok(Vec::new()),
+            TaskCommand::Claim(claim) => {
+                let until = claim.now.plus(LEASE);
+                Ok(vec![self.claim(claim, Some(until))?])
             }
             TaskCommand::ClaimForAgent { attempt, executor, now } => {
                 if self.is_parked() && attempt == self.attempt {
                     return Err(TaskError::Parked);
                 }
-                // An agent acts from its claim on.
-                let claimed = self.claim(attempt, executor, None, now, None)?;
-                Ok(vec![claimed, TaskEvent::TaskStarted { epoch: self.epoch.saturating_add(1), prompt: None }])
+                Ok(vec![self.claim(Claim { attempt, executor, now, ..Claim::default() }, None)?])
             }
             TaskCommand::Progress { epoch, progress } => {
                 self.check_holder(epoch)?;
@@ -467,18 +484,15 @@ impl Handler for TaskLease {
             TaskCommand::Unpark { by } => {
                 Ok(self.is_parked().then_some(TaskEvent::TaskUnparked { by }).into_iter().collect())
             }
-            TaskCommand::Start { epoch, prompt } => {
-                self.check_holder(epoch)?;
-                Ok(vec![TaskEvent::TaskStarted { epoch, prompt }])
-            }
             TaskCommand::End { epoch, usage, ending } => {
                 self.check_holder(epoch)?;
                 let attempt = self.attempt;
                 let used = (!usage.is_nothing()).then_some(TaskEvent::UsageReported { attempt, epoch, usage });
                 Ok(used.into_iter().chain([ended(attempt, epoch, ending)]).collect())
             }
-            TaskCommand::Report { attempt, executor, now, dead_epoch, ending } => {
-                let claimed = self.claim(attempt, executor, Some(now.plus(LEASE)), now, dead_epoch)?;
+            TaskCommand::Report { claim, ending } => {
+                let (attempt, until) = (claim.attempt, claim.now.plus(LEASE));
+                let claimed = self.claim(Claim { only_reports: true, ..claim }, Some(until))?;
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
             TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
@@ -493,16 +507,17 @@ impl Handler for TaskLease {
 
     fn apply(&mut self, event: &TaskEvent) {
         match event {
-            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off } => {
+            TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, only_reports, prompt: _ } => {
                 if *attempt != self.attempt {
                     (self.progress, self.n_lost) = (None, 0);
                 }
                 self.attempt_is_ended = false;
-                self.interrupted = self.begun_by().filter(|_| *cut_off).cloned();
+                // A coding agent that gives a task back has gone on with it.
+                self.interrupted = self.begun_by().filter(|_| *cut_off && lease_until.is_some()).cloned();
                 self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
-                self.holder = Some(Holder { executor, epoch, lease_until, has_started: false });
+                self.holder = Some(Holder { executor, epoch, lease_until, has_started: !only_reports });
             }
             TaskEvent::TaskProgressed { progress, .. } => {
                 let executor = self.holder.as_ref().map(|holder| holder.executor.clone());
@@ -510,12 +525,6 @@ impl Handler for TaskLease {
                 self.progress = Some(progress.clone());
             }
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
-            TaskEvent::TaskStarted { .. } => {
-                self.interrupted = None;
-                if let Some(holder) = &mut self.holder {
-                    holder.has_started = true;
-                }
-            }
             TaskEvent::TaskReleased { cut_off, .. } => {
                 if *cut_off {
                     self.interrupted = self.begun_by().cloned();

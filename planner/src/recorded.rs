@@ -1,10 +1,11 @@
 //! Recorded commands: JSON in `extra.command` of the first event of an append, without texts that the events repeat.
 
+use crewlog_mq::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::claim::{Ending, TaskCommand, TaskEvent};
+use crate::claim::{Claim, Ending, LEASE, TaskCommand, TaskEvent};
 use crate::event::{Amendment, Command, Event, ExecutorEvent};
 use crate::plan::Proposal;
 
@@ -206,29 +207,44 @@ impl TaskCommand {
     pub fn restore(recorded: &Value, events: &[TaskEvent]) -> Result<Self, RestoreError> {
         restore(recorded, |command: &mut Self| {
             match command {
-                Self::End { usage, ending, .. } => {
-                    *ending = events.last().and_then(ending_of)?;
+                Self::End { usage, ending, epoch } => {
+                    let last = events.last()?;
+                    (*ending, *epoch) = (ending_of(last)?, last.ended_epoch()?);
                     if let Some(TaskEvent::UsageReported { usage: used, .. }) = events.first() {
                         *usage = *used;
                     }
                 }
-                Self::Report { ending, .. } => *ending = events.last().and_then(ending_of)?,
-                Self::Start { prompt, .. } => {
-                    let TaskEvent::TaskStarted { prompt: started, .. } = events.last()? else { return None };
-                    prompt.clone_from(started);
+                Self::Claim(claim) => claim.fill(events.first()?)?,
+                Self::ClaimForAgent { attempt, executor, .. } => {
+                    let mut claim = Claim::default();
+                    claim.fill(events.first()?)?;
+                    (*attempt, *executor) = (claim.attempt, claim.executor);
+                }
+                Self::Report { claim, ending } => {
+                    claim.fill(events.first()?)?;
+                    (*ending, claim.only_reports) = (events.last().and_then(ending_of)?, false);
                 }
                 Self::Progress { progress, .. } => {
                     let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
                     progress.clone_from(reported);
                 }
-                Self::Claim { .. }
-                | Self::ClaimForAgent { .. }
-                | Self::Unpark { .. }
-                | Self::Withdraw { .. }
-                | Self::FireTimer { .. } => {}
+                Self::Unpark { .. } | Self::Withdraw { .. } | Self::FireTimer { .. } => {}
             }
             Some(())
         })
+    }
+}
+
+impl Claim {
+    fn fill(&mut self, claimed: &TaskEvent) -> Option<()> {
+        let TaskEvent::TaskClaimed { attempt, executor, lease_until, only_reports, prompt, .. } = claimed else {
+            return None;
+        };
+        (self.attempt, self.executor, self.only_reports) = (*attempt, executor.clone(), *only_reports);
+        self.now =
+            lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE)))).unwrap_or_default();
+        self.prompt.clone_from(prompt);
+        Some(())
     }
 }
 
@@ -241,7 +257,6 @@ fn ending_of(event: &TaskEvent) -> Option<Ending> {
         TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
         TaskEvent::TaskReleased { reason, cut_off, .. } => Some(Ending::Released { reason, cut_off }),
         TaskEvent::TaskClaimed { .. }
-        | TaskEvent::TaskStarted { .. }
         | TaskEvent::TaskProgressed { .. }
         | TaskEvent::TaskUnparked { .. }
         | TaskEvent::UsageReported { .. }

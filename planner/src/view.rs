@@ -127,7 +127,7 @@ impl PlanView {
         let times = self.times.entry(task).or_default();
         // A worker that reports the loss of another one did not run the task.
         let is_loss = matches!(event, TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown, .. })
-            && times.claim.interrupted.is_some();
+            && times.claim.holder.as_ref().is_some_and(|holder| !holder.has_started);
         let ends_hold = event.ends_hold() || matches!(event, TaskEvent::TaskClaimed { .. });
         if ends_hold && times.claim.holder.is_some() && !is_loss {
             times.past.clone_from(&times.claim.holder);

@@ -142,7 +142,7 @@ impl Progress {
         let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
         let Some(task) = view.state().task(id) else { return };
         let event = recorded.decode();
-        if let Ok(TaskEvent::TaskStarted { epoch, .. }) = event {
+        if let Ok(TaskEvent::TaskClaimed { epoch, only_reports: false, .. }) = event {
             let attempt = format!("TRY {}", task.attempts);
             let again = if task.attempts > 1 { &attempt } else { "AGAIN" };
             self.line(if epoch == 1 { "START" } else { again }, BLUE, None, task, &text_of(task));

@@ -48,8 +48,8 @@ async fn dispatch_of(
     range: Range,
 ) -> Result<Option<(Position, bool, Option<PromptDigest>)>, Failure> {
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
-    let query = query.or(Query::stream(claim::STREAM).of_types(["TaskClaimed", "TaskStarted"]));
-    let (mut dispatch, mut claimed) = (None, (0, false));
+    let query = query.or(Query::stream(claim::STREAM).of_type("TaskClaimed"));
+    let mut dispatch = None;
     queries::for_each(store, Some(plan), &query, range, |recorded| {
         if recorded.stream_id == event::STREAM {
             if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
@@ -57,14 +57,12 @@ async fn dispatch_of(
             {
                 dispatch = Some((recorded.position, false, None));
             }
-        } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task) {
-            match recorded.decode()? {
-                TaskEvent::TaskClaimed { attempt, cut_off, .. } => claimed = (attempt, cut_off),
-                TaskEvent::TaskStarted { prompt, .. } if claimed.0 == attempt => {
-                    dispatch = dispatch.take().map(|(at, _, _)| (at, claimed.1, prompt));
-                }
-                _another => {}
-            }
+        } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task)
+            && let TaskEvent::TaskClaimed { attempt: n, cut_off, only_reports: false, prompt, .. } =
+                recorded.decode()?
+            && n == attempt
+        {
+            dispatch = dispatch.take().map(|(at, _, _)| (at, cut_off, prompt));
         }
         Ok(())
     })

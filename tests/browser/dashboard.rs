@@ -294,7 +294,7 @@ const VIEWS: [&str; 15] = [
     "/plans/iso-week-dates-7k2m?at=500&with=400",
     "/plans/built-in-time-zones-3fqa",
     "/plans/built-in-time-zones-3fqa?task=Z08",
-    "/plans/built-in-time-zones-fork-9w4d?with=376",
+    "/plans/built-in-time-zones-fork-9w4d?with=355",
     "/plans/backlog",
 ];
 
@@ -355,7 +355,7 @@ fn everything_is_reached_by_keyboard() {
         }
     };
     reached(&["top", "time", "needs", "plans", "agents"]);
-    page.goto(&served.url("/plans/iso-week-dates-7k2m?at=837&task=T15"));
+    page.goto(&served.url("/plans/iso-week-dates-7k2m?at=791&task=T15"));
     reached(&["top", "time", "notice", "plan", "timeline", "graph", "tasks", "inspector"]);
 }
 

@@ -223,7 +223,7 @@ fn a_lower_limit_counts_claimed_tasks_alone() {
     let shown = scene.show(&plan);
     let expected = ["waiting_for_you", "done", "done", "done"];
     assert_eq!([0, 1, 2, 3].map(|place| status(&shown, place)), expected, "a task that nobody took holds up no other");
-    assert_eq!(scene.events_of_type("TaskStarted").len(), 3);
+    assert_eq!(scene.events_of_type("TaskClaimed").len(), 3);
     scene.run(&["task", "done", &format!("{plan}/1")]).expect(0);
     scene.run(&["work", "--until-idle"]).expect(0);
 }

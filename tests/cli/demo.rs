@@ -190,7 +190,7 @@ async fn the_day_shows_what_a_crew_does() {
     let of_tasks = || events.iter().filter(|recorded| recorded.stream_id == claim::STREAM);
     assert!(of_tasks().any(takes_over), "an agent goes on where a lost one stopped");
     let has_prompt =
-        |recorded: &Recorded| matches!(recorded.decode(), Ok(TaskEvent::TaskStarted { prompt: Some(_), .. }));
+        |recorded: &Recorded| matches!(recorded.decode(), Ok(TaskEvent::TaskClaimed { prompt: Some(_), .. }));
     assert!(of_tasks().any(has_prompt));
     let is_reply = |recorded: &Recorded| matches!(recorded.decode(), Ok(MessageEvent::MessageSent { message, .. }) if message.thread.is_some());
     assert!(events.iter().any(|recorded| recorded.stream_id == messages::STREAM && is_reply(recorded)));

@@ -1,7 +1,7 @@
 //! Forks and checkpoints on the command line.
 
 use crewlog_mq::{Cause, EventStore, Runner};
-use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::plan_tag;
 use crewlog_planner::plan::TaskId;
 use serde_json::Value;
@@ -360,8 +360,7 @@ async fn the_time_between_an_expired_lease_and_the_next_claim_is_no_work() {
     let aggregate = claim::aggregate_id(&plan, TaskId(1));
     let mut lease = Runner::<TaskLease>::new(store.clone(), claim::STREAM, &aggregate, vec![plan_tag(&plan)]);
     let executor = Executor { name: "ana".into(), host: "h".into(), worker: "w".into() };
-    let claim =
-        |now| TaskCommand::Claim { attempt: 1, executor: executor.clone(), now, dead_epoch: None, starts: false };
+    let claim = |now| TaskCommand::Claim(Claim { attempt: 1, executor: executor.clone(), now, ..Claim::default() });
     let mut order = async |ms: i64, command: &dyn Fn(crewlog_mq::Timestamp) -> TaskCommand| {
         clock.pass(ms);
         lease.execute(command(store.now()), &Cause::request()).await.expect("the task takes it");

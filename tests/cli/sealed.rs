@@ -304,9 +304,9 @@ fn verify_skips_sealed_and_shredded_appends_and_finds_a_later_difference() {
     let found = scene.run(&[&["--store", "copy.db"], &verify[..]].concat()).expect(10).json();
     assert_eq!(found["difference"]["aggregate_id"], open);
     // Also in the sealed plan itself, where it shows without any text.
-    let starts = r#","starts":true"#;
-    assert!(export.contains(starts));
-    scene.write("export.jsonl", export.replacen(starts, "", 1));
+    let claimed = r#","epoch":1}"#;
+    assert!(export.contains(claimed));
+    scene.write("export.jsonl", export.replacen(claimed, r#","epoch":3}"#, 1));
     scene.run(&["--store", "other.db", "import", "export.jsonl"]).expect(0);
     let found = scene.run(&[&["--store", "other.db"], &verify[..]].concat()).expect(10).json();
     assert!(found["difference"]["aggregate_id"].as_str().is_some_and(|id| id.starts_with(&plan)), "{found}");

@@ -186,12 +186,12 @@ async fn an_outage_is_one_line_when_it_begins_and_one_when_it_ends() {
         scene.write("wait.md", "1. Run `read line < go`\n2. Run `true`\n");
         named_pipe(&scene, "go");
         scene.run(&["run", "wait.md", "--yes", "--detach"]).expect(0);
-        let mut followed = scene.start(&["events", "--follow", "--type", "TaskStarted"]);
+        let mut followed = scene.start(&["events", "--follow", "--type", "TaskClaimed"]);
         let mut running = scene.start(&process.split(' ').collect::<Vec<_>>());
         if process == "serve --port 0" {
             running.stdout.until("http");
         } else {
-            followed.stdout.until("TaskStarted");
+            followed.stdout.until("TaskClaimed");
         }
         for n in 1..=2 {
             relay.switch(None);

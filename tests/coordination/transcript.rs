@@ -16,7 +16,7 @@ use crewlog_mq::{Event as MqEvent, Position, Recorded, Timestamp, new_event_id};
 use crewlog_planner::claim::{self, Executor, TaskEvent};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::event::{
-    self, Budget, Event, FailureClass, Outcome, PlannerCmd, PlannerConfig, TaskInput, TaskStatus, plan_tag,
+    self, Event, FailureClass, Outcome, Parameters, PlannerCmd, PlannerConfig, TaskStatus, plan_tag,
 };
 use crewlog_planner::plan::{NodeKind, SubPlan, TaskId, TaskPlan};
 
@@ -160,26 +160,15 @@ fn execute(node_id: TaskId, rest: &str, folder: Option<String>) -> PlannerCmd {
         None => (rest, "a task"),
     };
     let words = || files.split_whitespace();
-    let parameters = TaskInput {
-        label: None,
-        description: description.to_owned(),
+    let plan = TaskPlan {
         command: words().any(|word| word == "$").then(|| "true".to_owned()),
-        notes: Vec::new(),
-        attachments: Vec::new(),
-        answers: Vec::new(),
-        assignee: None,
         files: words().filter(|word| !["$", "<", "%", "!"].contains(word)).map(str::to_owned).collect(),
         reads_only: words().any(|word| word == "<"),
-        rerun_safe: false,
-        timeout_ms: None,
-        needs: Vec::new(),
-        is_timed: false,
-        budget: Budget::default(),
-        counts_tokens: false,
-        folder,
         sub_plan: words().any(|word| word == "%").then(|| SubPlan { text: String::new(), agent: None, request: None }),
         compensates: words().any(|word| word == "!").then_some(TaskId(1)),
+        ..TaskPlan::new(node_id, kind, description)
     };
+    let parameters = Parameters::of(&plan, folder);
     PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
 }
 
@@ -188,9 +177,16 @@ fn of_executor(attempt: u32, verb: &str, rest: &str) -> TaskEvent {
     match verb {
         "claimed" => {
             let executor = Executor { name: rest.into(), host: "h".into(), worker: rest.into() };
-            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(Timestamp(0)), epoch, cut_off: false }
+            TaskEvent::TaskClaimed {
+                attempt,
+                executor,
+                lease_until: Some(Timestamp(0)),
+                epoch,
+                cut_off: false,
+                only_reports: false,
+                prompt: None,
+            }
         }
-        "started" => TaskEvent::TaskStarted { epoch, prompt: None },
         "completed" => TaskEvent::TaskCompleted { attempt, epoch, result: String::new(), run },
         "failed" => TaskEvent::TaskFailed { attempt, epoch, error: String::new(), class: FailureClass::Task, run },
         "asks" => TaskEvent::NeedsClarification { attempt, epoch, question: String::new(), default: None },

@@ -2,7 +2,7 @@
 
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Position, Query};
-use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::claim::{self, TaskEvent, TaskProgress};
 use crewlog_planner::crew::Projection;
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
@@ -20,9 +20,9 @@ use crewlog_stage::counting::counted;
 /// A log with many events that these readers ignore: an ended plan, and an open one.
 async fn lengthen(store: &EventStore, n_events: usize) {
     append_again(store, &Scripted::default(), &appends(&rich_log().await)).await;
-    let started = TaskEvent::TaskStarted { epoch: 1, prompt: None };
-    let started = || NewEvent::of(&started, Cause::request().metadata()).unwrap();
-    let events = (0..n_events).map(|_| started().with_tags([plan_tag("one")])).collect::<Vec<_>>();
+    let progressed = TaskEvent::TaskProgressed { epoch: 1, progress: TaskProgress::default() };
+    let progressed = || NewEvent::of(&progressed, Cause::request().metadata()).unwrap();
+    let events = (0..n_events).map(|_| progressed().with_tags([plan_tag("one")])).collect::<Vec<_>>();
     let append = Append::to(claim::STREAM, "one/2", Expected::Any, events);
     store.append(append).await.unwrap();
 }

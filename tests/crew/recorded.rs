@@ -11,7 +11,7 @@ use crewlog_mq::{
     Append, Cause, Clock, EventStore, Expected, NewEvent, Options, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner,
     Sqlite, Timestamp,
 };
-use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::{Command, FailureClass, PlannerConfig, QuestionId, Usage, plan_tag};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 
@@ -100,7 +100,7 @@ impl World {
     async fn claim(&self, plan: &str, task: u64, name: &str) {
         let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
         let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
-        self.task(plan, task, TaskCommand::Claim { attempt, executor, now, dead_epoch: None, starts: false }).await;
+        self.task(plan, task, TaskCommand::Claim(Claim { attempt, executor, now, ..Claim::default() })).await;
     }
 
     async fn end(&self, plan: &str, task: u64, ending: Ending) {
@@ -129,7 +129,12 @@ impl World {
         let executor = Executor { name: name.into(), host: "laptop".into(), worker: name.into() };
         let (attempt, now) = (self.attempt(plan, task).await, self.store.now());
         let ending = Ending::Completed { result: "done by hand".into(), run: None };
-        self.task(plan, task, TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }).await;
+        self.task(
+            plan,
+            task,
+            TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending },
+        )
+        .await;
         self.take_in(plan).await;
     }
 

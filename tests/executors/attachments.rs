@@ -16,12 +16,16 @@ fn task_inputs(text: &str, folder: &TempDir) -> Vec<TaskInput> {
     let folder = folder.path().to_str().map(str::to_owned);
     let config = PlannerConfig { folder, parallelism: 9, ..PlannerConfig::default() };
     let (user_input, attachments) = (text.to_owned(), Vec::new());
-    let events = Planner::default().process(Command::Initialize { user_input, attachments, config, parallel: true });
-    let told = events.unwrap().into_iter().filter_map(|event| match event {
-        Event::TaskDispatched { command: PlannerCmd::ExecuteTask { parameters, .. }, .. } => Some(*parameters),
+    let mut planner = Planner::default();
+    let events = planner.process(Command::Initialize { user_input, attachments, config, parallel: true }).unwrap();
+    let is_for_executor =
+        |event: &&Event| matches!(event, Event::TaskDispatched { command: PlannerCmd::ExecuteTask { .. }, .. });
+    let state = planner.state();
+    let dispatched = events.iter().filter(is_for_executor).filter_map(|event| match event {
+        Event::TaskDispatched { task_id, .. } => state.task(*task_id),
         _another => None,
     });
-    told.collect()
+    dispatched.map(|task| state.input(task)).collect()
 }
 
 fn answer(parameters: &mut TaskInput, answer: &str) -> String {

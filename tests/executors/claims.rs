@@ -11,8 +11,8 @@ use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::human;
 use crewlog_executors::liveness::{Life, LivenessLock};
 use crewlog_executors::worker::InterruptedTask;
-use crewlog_mq::{Append, Cause, CellChange, EventStore, ExecuteError, Handler, Query, Range, Sqlite, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskLease};
+use crewlog_mq::{Append, Cause, CellChange, EventStore, ExecuteError, Query, Range, Sqlite, Timestamp};
+use crewlog_planner::claim::{Claim, Ending, Executor, LEASE, TaskCommand, TaskError, TaskEvent, TaskProgress};
 use crewlog_planner::event::{Event, FailureClass, PlannerConfig, Usage};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 use crewlog_planner::view::PlanView;
@@ -23,16 +23,21 @@ use super::rig::{
 
 const TASK: TaskId = TaskId(1);
 
-/// Claims the first attempt of the task for a worker.
+/// Claims the first attempt of the task for a worker, and starts it.
 async fn claim(store: &EventStore, worker: &str) -> Result<u64, TaskError> {
+    claim_as(store, worker, false).await
+}
+
+/// Claims the first attempt of the task for a worker, perhaps only to report an end.
+async fn claim_as(store: &EventStore, worker: &str, only_reports: bool) -> Result<u64, TaskError> {
     let mut claim = claim_of(store, PLAN, TASK, tags());
-    let command = TaskCommand::Claim {
+    let command = TaskCommand::Claim(Claim {
         attempt: 1,
         executor: executor(worker),
         now: store.now(),
-        dead_epoch: None,
-        starts: false,
-    };
+        only_reports,
+        ..Claim::default()
+    });
     order(&mut claim, command).await.map(|()| claim.handler().epoch)
 }
 
@@ -110,29 +115,22 @@ async fn a_claim_says_whether_a_lost_holder_may_have_had_effects() {
     let clock = Scripted::default();
     let store = EventStore::on(Sqlite::in_memory(clock.options()).await.unwrap());
     let mut task = claim_of(&store, PLAN, TASK, tags());
-    claim(&store, "never began").await.unwrap();
+    claim_as(&store, "never began", true).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "began").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 2, prompt: None }).await.unwrap();
     clock.pass(LEASE);
-    claim(&store, "found it cut off and was lost too").await.unwrap();
+    claim_as(&store, "found it cut off and was lost too", true).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "gave it back").await.unwrap();
     let released = Ending::Released { reason: "the worker was cut_off".into(), cut_off: false };
     order(&mut task, TaskCommand::End { epoch: 4, usage: Usage::default(), ending: released }).await.unwrap();
     claim(&store, "ran it again and was lost").await.unwrap();
-    order(&mut task, TaskCommand::Start { epoch: 5, prompt: None }).await.unwrap();
     clock.pass(LEASE);
     claim(&store, "ended it").await.unwrap();
     let ended = Ending::Completed { result: String::new(), run: None };
     order(&mut task, TaskCommand::End { epoch: 6, usage: Usage::default(), ending: ended }).await.unwrap();
-    let next = TaskCommand::Claim {
-        attempt: 2,
-        executor: executor("next"),
-        now: store.now(),
-        dead_epoch: None,
-        starts: false,
-    };
+    let next =
+        TaskCommand::Claim(Claim { attempt: 2, executor: executor("next"), now: store.now(), ..Claim::default() });
     order(&mut task, next).await.unwrap();
     assert_eq!(cut_off(&store).await, [false, false, true, true, true, true, false]);
 }
@@ -143,10 +141,7 @@ async fn a_released_task_counts_as_cut_off_if_it_was_running() {
     for (has_started, was_running) in [(true, true), (true, false), (false, true), (false, false)] {
         let store = EventStore::in_memory().await.unwrap();
         let mut task = claim_of(&store, PLAN, TASK, tags());
-        claim(&store, "first").await.unwrap();
-        if has_started {
-            order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
-        }
+        claim_as(&store, "first", !has_started).await.unwrap();
         let released = Ending::Released { reason: "the worker was interrupted".into(), cut_off: was_running };
         order(&mut task, TaskCommand::End { epoch: 1, usage: Usage::default(), ending: released }).await.unwrap();
         claim(&store, "second").await.unwrap();
@@ -172,22 +167,23 @@ async fn an_expired_lease_is_reclaimed_and_its_late_holder_refused() {
     };
     let stale = Err(TaskError::StaleEpoch(1));
     assert_eq!(order(&mut late, done(1)).await, stale);
-    assert_eq!(order(&mut late, TaskCommand::Start { epoch: 1, prompt: None }).await, stale);
+    let progress = TaskProgress::default();
+    assert_eq!(order(&mut late, TaskCommand::Progress { epoch: 1, progress }).await, stale);
     assert_eq!(order(&mut late, done(2)).await, Ok(()));
     assert_eq!(order(&mut late, done(2)).await, Err(TaskError::StaleEpoch(2)), "it has ended");
     assert_eq!(claim(&store, "third").await, Err(TaskError::AttemptEnded(1)));
 }
 
 /// The task claimed by the worker of `holder`.
-async fn claimed_by(rig: &Rig, holder: &LivenessLock) {
+async fn claimed_by(rig: &Rig, holder: &LivenessLock, only_reports: bool) {
     let mut claim = claim_of(&rig.store, PLAN, TASK, tags());
-    let command = TaskCommand::Claim {
+    let command = TaskCommand::Claim(Claim {
         attempt: 1,
         executor: holder.executor("shell"),
         now: rig.store.now(),
-        dead_epoch: None,
-        starts: false,
-    };
+        only_reports,
+        ..Claim::default()
+    });
     order(&mut claim, command).await.unwrap();
 }
 
@@ -201,7 +197,7 @@ async fn report_done(rig: &Rig, life: &LivenessLock) -> Result<(), ExecuteError<
 async fn a_person_can_report_for_a_dead_worker_but_not_for_a_live_one() {
     let rig = Rig::new().await;
     let (holder, person) = (rig.life(), rig.life());
-    claimed_by(&rig, &holder).await;
+    claimed_by(&rig, &holder, true).await;
     let refused = report_done(&rig, &person).await;
     assert!(matches!(refused, Err(ExecuteError::Refused(TaskError::Held { .. }))), "{refused:?}");
 
@@ -221,7 +217,7 @@ async fn a_command_gets_its_lease_epoch() {
     for (had_begun, learnt) in [(false, "1"), (true, "2")] {
         let rig = Rig::with_plan(vec![step(TASK.0, "echo $CREWLOG_EPOCH", &[])], PlannerConfig::default()).await;
         if had_begun {
-            claimed_by(&rig, &rig.life()).await;
+            claimed_by(&rig, &rig.life(), true).await;
         }
         let (host, worker) = (rig.host(), rig.worker(1));
         rig.end().await;
@@ -246,7 +242,7 @@ async fn a_claim_whose_acknowledgement_was_lost_is_repeated() {
 async fn a_worker_that_holds_a_task_without_a_job_for_it_starts_the_task() {
     let rig = Rig::with_plan(vec![step(TASK.0, "echo $CREWLOG_EPOCH", &[])], PlannerConfig::default()).await;
     let life = rig.life();
-    claimed_by(&rig, &life).await;
+    claimed_by(&rig, &life, true).await;
     let (host, worker) = (rig.host(), rig.worker_as(life));
     rig.end().await;
     worker.stop().await;
@@ -260,13 +256,11 @@ async fn a_stopped_plan_asks_about_a_task_whose_worker_died() {
     let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![step(1, "sleep 1000", &[]), step(2, "false", &[])], config).await;
     let dead = rig.life();
-    claimed_by(&rig, &dead).await;
-    let mut task = claim_of(&rig.store, PLAN, TASK, tags());
-    order(&mut task, TaskCommand::Start { epoch: 1, prompt: None }).await.unwrap();
+    claimed_by(&rig, &dead, false).await;
     drop(dead);
     let (executor, now) = (executor("somebody"), rig.store.now());
     let ending = Ending::Failed { error: "no".into(), class: FailureClass::Task, run: None };
-    let report = TaskCommand::Report { attempt: 1, executor, now, dead_epoch: None, ending };
+    let report = TaskCommand::Report { claim: Claim { attempt: 1, executor, now, ..Claim::default() }, ending };
     order(&mut claim_of(&rig.store, PLAN, TaskId(2), tags()), report).await.unwrap();
     let host = rig.host();
     rig.until_plan(|event| matches!(event, Event::PlanStopped { .. })).await;
@@ -281,10 +275,7 @@ async fn a_task_that_was_cut_off_runs_again_only_if_somebody_wants_that() {
     for interrupted in [InterruptedTask::Report, InterruptedTask::Rerun] {
         let rig = Rig::with_plan(vec![step(1, "touch ran", &[])], PlannerConfig::default()).await;
         let dead = rig.life();
-        claimed_by(&rig, &dead).await;
-        order(&mut claim_of(&rig.store, PLAN, TASK, tags()), TaskCommand::Start { epoch: 1, prompt: None })
-            .await
-            .unwrap();
+        claimed_by(&rig, &dead, false).await;
         let lost = dead.executor("shell");
         drop(dead);
         let worker = rig.worker_after(interrupted);
@@ -410,7 +401,7 @@ async fn another_worker_finishes_the_tasks_of_a_killed_one_at_once() {
         TaskEvent::TaskCompleted { epoch, result, .. } => format!("completed {epoch}: {result}"),
         other => crewlog_mq::Event::event_type(other).to_owned(),
     });
-    let expected = ["claimed 1", "TaskStarted", "TimerFired", "claimed 2", "TaskStarted", "completed 2: finished"];
+    let expected = ["claimed 1", "TimerFired", "claimed 2", "completed 2: finished"];
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
@@ -490,40 +481,18 @@ async fn stopped_past_its_lease(is_seen: bool) {
         other => crewlog_mq::Event::event_type(other).to_owned(),
     });
     let expected = match is_seen {
-        true => &["claimed 1, cut off: false", "TaskStarted", "completed 1: finished"][..],
-        false => &[
-            "claimed 1, cut off: false",
-            "TaskStarted",
-            "TimerFired",
-            "claimed 2, cut off: true",
-            "TaskStarted",
-            "completed 2: finished",
-        ],
+        true => &["claimed 1, cut off: false", "completed 1: finished"][..],
+        false => &["claimed 1, cut off: false", "TimerFired", "claimed 2, cut off: true", "completed 2: finished"],
     };
     assert_eq!(events.filter(|event| !event.is_empty()).collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn a_claim_that_starts_may_be_repeated_and_does_not_start_after_an_interruption() {
-    let claim = |worker, dead_epoch| {
-        let (executor, now) = (executor(worker), Timestamp(0));
-        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch, starts: true }
-    };
-    let mut lease = TaskLease::default();
-    let begun = lease.process(claim("a", None)).unwrap();
-    assert!(matches!(begun[..], [TaskEvent::TaskClaimed { epoch: 1, .. }, TaskEvent::TaskStarted { epoch: 1, .. }]));
-    assert_eq!(lease.process(claim("a", None)), Ok(Vec::new()), "its acknowledgement was lost");
-    assert!(matches!(lease.process(claim("b", None)), Err(TaskError::Held { epoch: 1, .. })));
-    let taken_over = lease.process(claim("b", Some(1))).unwrap();
-    assert!(matches!(taken_over[..], [TaskEvent::TaskClaimed { epoch: 2, cut_off: true, .. }]), "{taken_over:?}");
 }
 
 #[tokio::test]
 async fn the_lost_executor_is_named_not_the_one_that_noticed() {
     let (now, late) = (Timestamp(0), Timestamp(0).plus(LEASE));
     let claim = |host: &str, now, dead_epoch| {
-        let executor = Executor { host: host.into(), ..executor(host) };
-        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch, starts: true }
+        let (executor, only_reports) = (Executor { host: host.into(), ..executor(host) }, host == "noticed");
+        TaskCommand::Claim(Claim { attempt: 1, executor, now, dead_epoch, only_reports, prompt: None })
     };
     let fire = |now, is_dead| TaskCommand::FireTimer { epoch: 1, now, is_dead };
     // How the loss shows: the timers before the next claim, its time, and its proof.

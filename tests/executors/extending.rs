@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_mq::{Append, Cause, EventStore, Expected, NewEvent, Position, Query, Range, Timestamp};
-use crewlog_planner::claim::{Ending, TaskCommand};
+use crewlog_planner::claim::{Claim, Ending, TaskCommand};
 use crewlog_planner::event::{self, Event, Outcome, PlannerCmd, PlannerConfig};
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use futures::StreamExt;
@@ -39,10 +39,7 @@ async fn reviewer(store: EventStore) {
         store.append(append).await.unwrap();
         let mut claim = claim_of(&store, PLAN, task_id, tags());
         let report = TaskCommand::Report {
-            attempt,
-            executor: executor("reviewer"),
-            now: Timestamp(1),
-            dead_epoch: None,
+            claim: Claim { attempt, executor: executor("reviewer"), now: Timestamp(1), ..Claim::default() },
             ending: Ending::Completed { result: "four stars".into(), run: None },
         };
         let cause = Cause::request().keeping(report.recorded());

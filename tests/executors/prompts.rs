@@ -74,7 +74,7 @@ async fn a_worker_passes_and_records_the_prompt_that_the_log_reproduces() {
         let rig = ran(store).await;
         for task in 1..=3 {
             let events = rig.task_events(task).await;
-            let [_, TaskEvent::TaskStarted { prompt: Some(recorded), .. }, .., TaskEvent::TaskCompleted { result, .. }] =
+            let [TaskEvent::TaskClaimed { prompt: Some(recorded), .. }, .., TaskEvent::TaskCompleted { result, .. }] =
                 &events[..]
             else {
                 panic!("{events:?}")

@@ -6,7 +6,7 @@ use crewlog_executors::claiming::claim_of;
 use crewlog_executors::crew::human;
 use crewlog_executors::planning;
 use crewlog_mq::{Cause, Query, Recorded};
-use crewlog_planner::claim::{self, Ending, TaskCommand};
+use crewlog_planner::claim::{self, Claim, Ending, TaskCommand};
 use crewlog_planner::event::{self, PlannerConfig, TaskStatus, Usage};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::verify::{Decided, Verifier};
@@ -28,7 +28,7 @@ async fn done_with_usage(rig: &Rig, task: u64) {
     let usage = Usage { input_tokens: 5, ..Usage::default() };
     let ending = Ending::Completed { result: format!("{task} is done"), run: None };
     for command in [
-        TaskCommand::Claim { attempt: 1, executor, now, dead_epoch: None, starts: false },
+        TaskCommand::Claim(Claim { attempt: 1, executor, now, ..Claim::default() }),
         TaskCommand::End { epoch: 1, usage, ending },
     ] {
         claim.execute(command, &Cause::request()).await.unwrap();
@@ -146,7 +146,7 @@ async fn every_event_names_its_cause_and_its_request() {
 /// The type of the cause of an event of that run.
 fn expected_cause(recorded: &Recorded) -> &'static str {
     match (recorded.event_type.as_str(), recorded.data.as_str()) {
-        ("TaskClaimed" | "TaskStarted" | "TaskCompleted" | "TaskFailed", _) => "TaskDispatched",
+        ("TaskClaimed" | "TaskCompleted" | "TaskFailed", _) => "TaskDispatched",
         ("TaskDispatched", data) if data.starts_with("{\"task_id\":1,") => "TasksPlanned",
         ("TaskDispatched", _) => "TaskCompleted",
         ("TaskStatusUpdated", data) if data.contains("Completed") => "TaskCompleted",

@@ -36,7 +36,7 @@ async fn a_task_is_stopped_when_log_time_passes_its_deadline() {
     let late = TaskPlan { deadline_ms: Some(60_000), ..step(1, "sleep 1000", &[]) };
     let rig = Rig::timed(&clock, vec![late], PlannerConfig::default()).await;
     let (host, worker) = (rig.host(), rig.worker(1));
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     let set = rig.until_plan(is_deadline).await;
     assert!(matches!(set.last(), Some(Event::TimerSet { timer: Timer::Task(TaskId(1)), .. })));
     clock.pass(Duration::from_secs(61));
@@ -77,7 +77,7 @@ async fn a_new_host_of_all_plans_keeps_their_timers_when_a_task_is_claimed() {
     let host = tokio::spawn(planning::host_all(rig.store.clone(), taken_in));
     is_read.changed().await.unwrap();
     let worker = rig.worker(1);
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     clock.pass(Duration::from_secs(61));
     rig.end().await;
     worker.stop().await;

@@ -2,7 +2,7 @@
 
 use crewlog_executors::claiming::claim_of;
 use crewlog_mq::{Append, Cause, Expected, NewEvent, Position, Query};
-use crewlog_planner::claim::{Ending, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{Claim, Ending, TaskCommand, TaskEvent};
 use crewlog_planner::event::{self, Command, Event, Outcome, PlannerConfig, Setting, TaskStatus, Usage};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::view::PlanView;
@@ -34,7 +34,7 @@ async fn two_workers_run_every_task_once() {
     ran.sort_unstable();
     assert_eq!(ran, (1..=n_tasks).collect::<Vec<_>>());
     for task in 1..=n_tasks {
-        assert_eq!(types(&rig.task_events(task).await), ["TaskClaimed", "TaskStarted", "TaskCompleted"]);
+        assert_eq!(types(&rig.task_events(task).await), ["TaskClaimed", "TaskCompleted"]);
     }
 }
 
@@ -64,7 +64,7 @@ async fn a_task_cancelled_while_running_is_stopped_and_leaves_no_process() {
     assert_eq!(line, "up\n");
     rig.order(Command::Cancel { task: Some(TaskId(1)), reason: "not wanted".into() }).await;
     let events = rig.until(1, |event| matches!(event, TaskEvent::TaskStopped { .. })).await;
-    assert_eq!(types(&events), ["TaskClaimed", "TaskStarted", "TaskStopped"]);
+    assert_eq!(types(&events), ["TaskClaimed", "TaskStopped"]);
     assert_eq!(rest(pipe).await, "");
     let ended = rig.end().await.pop();
     assert!(matches!(ended, Some(Event::PlanningCompleted { outcome: Outcome::Failed, .. })), "{ended:?}");
@@ -81,7 +81,7 @@ async fn an_interrupted_worker_releases_its_task_and_another_finishes_it() {
     let (host, first) = (rig.host(), rig.worker(1));
     assert_eq!(first_line(pipe).await.0, "up\n");
     first.stop().await;
-    assert_eq!(types(&rig.task_events(1).await), ["TaskClaimed", "TaskStarted", "TaskReleased"]);
+    assert_eq!(types(&rig.task_events(1).await), ["TaskClaimed", "TaskReleased"]);
 
     let second = rig.worker(1);
     let ended = rig.end().await.pop();
@@ -132,7 +132,7 @@ async fn a_task_dispatched_before_a_pause_of_its_plan_starts_only_after_the_resu
     let rig = Rig::with_plan(tasks, side_by_side(2)).await;
     let pipe = rig.pipe("pipe");
     let (host, worker) = (rig.host(), rig.worker(1));
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     rig.order(Command::Pause { reason: "lunch".into() }).await;
     // The running task finishes and leaves its slot free.
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
@@ -158,7 +158,7 @@ async fn a_paused_dispatched_task_lets_others_go_first() {
     let rig = Rig::with_plan(tasks, side_by_side(3)).await;
     let pipe = rig.pipe("pipe");
     let (host, worker) = (rig.host(), rig.worker(1));
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     rig.order(Command::PauseTask { task: TaskId(2), reason: "not yet".into() }).await;
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
     rig.until(3, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
@@ -180,7 +180,7 @@ async fn dispatched_tasks_start_only_within_the_lowered_parallelism() {
     let pipe = rig.pipe("pipe");
     rig.order(at_once(1)).await;
     let (host, worker) = (rig.host(), rig.worker(3));
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     blocking(move || std::fs::write(pipe, "go on").unwrap()).await;
     rig.end().await;
     worker.stop().await;
@@ -223,7 +223,7 @@ async fn a_held_back_task_starts_when_the_parallelism_is_raised() {
     let pipe = rig.pipe("pipe");
     rig.order(at_once(1)).await;
     let (host, worker) = (rig.host(), rig.worker(2));
-    rig.until(1, |event| matches!(event, TaskEvent::TaskStarted { .. })).await;
+    rig.until(1, |event| matches!(event, TaskEvent::TaskClaimed { .. })).await;
     rig.order(at_once(2)).await;
     // While the first is still running.
     rig.until(2, |event| matches!(event, TaskEvent::TaskCompleted { .. })).await;
@@ -248,7 +248,7 @@ async fn a_held_back_task_starts_when_the_task_in_its_slot_is_released() {
     let rig = Rig::with_plan(vec![test_of(1), test_of(2), step(3, "true", &[])], side_by_side(3)).await;
     let mut held = claim_of(&rig.store, PLAN, TaskId(2), tags());
     let now = rig.store.now();
-    let claim = TaskCommand::Claim { attempt: 1, executor: executor("another"), now, dead_epoch: None, starts: false };
+    let claim = TaskCommand::Claim(Claim { attempt: 1, executor: executor("another"), now, ..Claim::default() });
     held.execute(claim, &Cause::request()).await.unwrap();
     rig.order(at_once_of_tests(1)).await;
     let worker = rig.worker(3);

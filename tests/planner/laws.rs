@@ -5,8 +5,8 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskLease};
 use crewlog_planner::event::{
-    Answered, Budget, Covered, Event, FailureClass, Order, Outcome, PlannerCmd, PlannerConfig, Purpose, QuestionId,
-    TaskInput, TaskStatus, Timer,
+    Budget, Covered, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId,
+    TaskStatus, Timer,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
@@ -129,10 +129,10 @@ proptest! {
         let (attempt, class) = (u32::MAX, FailureClass::RateLimited { retry_after_ms: Some(7) });
         let lease_until = Timestamp(i64::from(code));
         let usage = used(epoch);
+        let prompt = Some(PromptDigest { sha256: text.clone(), n_chars: epoch, n_events: epoch });
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
-            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true },
-            TaskEvent::TaskStarted { epoch, prompt: Some(PromptDigest { sha256: text.clone(), n_chars: epoch, n_events: epoch }) },
+            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true, only_reports: epoch % 2 == 1, prompt },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
             TaskEvent::TaskUnparked { by: text.clone() },
             TaskEvent::TaskReleased { epoch, reason: text.clone(), cut_off: epoch % 2 == 1 },
@@ -163,9 +163,8 @@ fn check_claim_event(
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
             assert!(lease_until.is_none_or(|until| until > now));
         }
-        TaskEvent::TaskStarted { epoch, .. } if *epoch == epoch_before + 1 => {}
         TaskEvent::TaskUnparked { .. } => {}
-        TaskEvent::TaskStarted { epoch, .. } | TaskEvent::TaskProgressed { epoch, .. } => {
+        TaskEvent::TaskProgressed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }
         // The work of a lost holder is unknown; the stopped plan asks.
@@ -208,7 +207,7 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
         .map(|kind| Attachment { kind, label: unblocks.then(text) })
         .to_vec();
     let task = TaskPlan { command: Some(text()), ..TaskPlan::new(task_id, NodeKind::Refactor, text()) };
-    let parameters = parameters_with(&text(), n, unblocks, attachments.clone());
+    let parameters = parameters_with(&text(), n, unblocks);
     let asks = PlannerCmd::RequestClarification { node_id: task_id, question: text() };
     let executes =
         PlannerCmd::ExecuteTask { node_id: task_id, kind: NodeKind::UnitTest, parameters: Box::new(parameters) };
@@ -268,27 +267,17 @@ fn events_with(text: &str, n: u64, unblocks: bool) -> Vec<Event> {
     events
 }
 
-fn parameters_with(text: &str, n: u64, unblocks: bool, attachments: Vec<Attachment>) -> TaskInput {
-    let (task_id, text) = (TaskId(n), || text.to_owned());
-    TaskInput {
-        label: None,
-        assignee: Some(text()),
-        files: vec![text()],
-        reads_only: false,
-        rerun_safe: true,
+fn parameters_with(text: &str, n: u64, unblocks: bool) -> Parameters {
+    let text = || text.to_owned();
+    Parameters {
         description: text(),
         command: unblocks.then(text),
-        notes: vec![text()],
-        attachments,
-        answers: vec![Answered { task: task_id, label: None, question: text(), answer: text() }],
-        timeout_ms: Some(n),
-        needs: vec![text()],
-        is_timed: unblocks,
-        budget: Budget::default(),
-        counts_tokens: unblocks,
+        assignee: Some(text()),
         folder: Some(text()),
-        sub_plan: Some(SubPlan { text: text(), agent: None, request: Some(AgentRequest::Locate { entity: text() }) }),
-        compensates: Some(task_id),
+        files: vec![text()],
+        reads_only: unblocks,
+        is_delegated: !unblocks,
+        compensates: Some(TaskId(n)),
     }
 }
 

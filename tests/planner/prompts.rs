@@ -46,17 +46,16 @@ proptest! {
             }
         }
         for (place, event) in run.history.iter().enumerate() {
-            let Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, parameters, .. }, .. } = event else {
-                continue;
-            };
+            let Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, .. }, .. } = event else { continue };
+            let answers = input_at(&run.history, place, *node_id).answers;
             let told = prompt_at(&run.history, place, node_id.0).unwrap();
             prop_assert!(n_chars(&told) <= alone(&run.history, place, node_id.0).max(token_budget * CHARS_PER_TOKEN));
             let plan = &run.state().task(*node_id).unwrap().plan;
             prop_assert!(told.starts_with(&system_prompt) && told.contains(plan.description.trim_end()));
             prop_assert!(plan.notes.iter().all(|note| told.contains(note)));
-            prop_assert!(parameters.answers.iter().all(|answered| told.contains(&answered.answer)));
+            prop_assert!(answers.iter().all(|answered| told.contains(&answered.answer)));
             let n_questions = plan.depends_on.iter().filter(|before| tasks[usize::try_from(before.task.0).unwrap() - 1].2 == 0);
-            prop_assert!(parameters.answers.len() >= n_questions.count(), "no answer is left out");
+            prop_assert!(answers.len() >= n_questions.count(), "no answer is left out");
         }
         let folded = Planner::fold(&run.history);
         prop_assert_eq!(&folded, &run.planner);

@@ -63,8 +63,12 @@ fn tasks_for_people_do_not_use_up_the_parallelism_of_commands() {
     };
     let tasks = vec![task(1, Some("a")), task(2, None), task(3, Some("b")), task(4, None)];
     let planned = Event::planned(tasks, PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
-    let events = Planner::fold(&[planned]).process(Command::Continue).unwrap();
-    assert_eq!(events.iter().map(tell).collect::<Vec<_>>(), ["dispatched 1#1", "dispatched 2#1"]);
+    let mut planner = Planner::fold(&[planned]);
+    let events = planner.process(Command::Continue).unwrap();
+    assert_eq!(
+        events.iter().map(|event| tell(event, planner.state())).collect::<Vec<_>>(),
+        ["dispatched 1#1", "dispatched 2#1"]
+    );
 }
 
 #[test]

@@ -65,16 +65,13 @@ impl Run {
     }
 
     /// The last dispatch of a task: its index in the history, and the input of its executor.
-    pub(super) fn dispatch(&self, task: u64) -> (usize, &TaskInput) {
-        let found = self.history.iter().enumerate().rev().find_map(|(place, event)| match event {
-            Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, parameters, .. }, .. }
-                if *node_id == TaskId(task) =>
-            {
-                Some((place, &**parameters))
-            }
-            _another => None,
-        });
-        found.expect("it was dispatched")
+    pub(super) fn dispatch(&self, task: u64) -> (usize, TaskInput) {
+        let is_it = |event: &Event| match event {
+            Event::TaskDispatched { command: PlannerCmd::ExecuteTask { node_id, .. }, .. } => *node_id == TaskId(task),
+            _another => false,
+        };
+        let place = self.history.iter().rposition(is_it).expect("it was dispatched");
+        (place, input_at(&self.history, place, TaskId(task)))
     }
 
     /// The prompt of the last dispatch of a task.
@@ -124,4 +121,10 @@ pub(super) fn n_tokens(text: &str) -> usize {
 /// Independent tasks for agents.
 pub(super) fn list(n_tasks: usize) -> String {
     (1..=n_tasks).fold("# A list\n\n".to_owned(), |text, n| text + &format!("- Write part {n}\n"))
+}
+
+/// The input of a task's executor by the history up to a place.
+pub(super) fn input_at(history: &[Event], place: usize, task: TaskId) -> TaskInput {
+    let planner = Planner::fold(&history[..=place]);
+    planner.state().input(planner.state().task(task).expect("it was dispatched"))
 }

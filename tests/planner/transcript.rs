@@ -13,6 +13,7 @@ use crewlog_planner::event::{
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
+use crewlog_planner::state::PlannerState;
 use serde_json::Value;
 
 /// Runs the commands of `transcript` on a plan of `text`, and compares.
@@ -126,7 +127,7 @@ impl Plan {
             Ok(events) => {
                 self.history.extend(events.iter().cloned());
                 assert_eq!(self.planner, Planner::fold(&self.history), "the live state is that of the log: {order}");
-                events.iter().map(|event| (tell(event), fields_of(event))).collect()
+                events.iter().map(|event| (tell(event, self.planner.state()), fields_of(event))).collect()
             }
             Err(refusal) => {
                 assert_eq!(self.planner, before, "a refusal changes nothing: {order}");
@@ -294,16 +295,18 @@ fn fields_of(event: &Event) -> Value {
 }
 
 /// An event as a line.
-pub fn tell(event: &Event) -> String {
+pub fn tell(event: &Event, state: &PlannerState) -> String {
     let told = match event {
         Event::TasksPlanned { tasks, .. } => format!("planned {}", numbers(tasks.iter().map(|task| task.id))),
         Event::TaskDispatched { task_id, attempt, command } => {
             let with = match command {
                 PlannerCmd::ExecuteTask { parameters, .. } => {
                     let with = |told: String, answered: &Answered| told + " with " + &answered.answer;
-                    let with = parameters.answers.iter().fold(String::new(), with);
+                    let task = state.task(*task_id).expect("it is of the plan");
+                    let with = state.input(task).answers.iter().fold(String::new(), with);
                     let may = |tokens| format!(", which may use {tokens} tokens");
-                    with + &parameters.budget.tokens.map(may).unwrap_or_default()
+                    let left = parameters.is_delegated.then(|| state.left_for_plan(*task_id).tokens).flatten();
+                    with + &left.map(may).unwrap_or_default()
                 }
                 PlannerCmd::RequestClarification { .. } => " as a question".to_owned(),
             };

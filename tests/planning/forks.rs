@@ -5,7 +5,7 @@ use crewlog_executors::history::History;
 use crewlog_executors::planning::catch_up;
 use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_mq::{Cause, EventStore, ExecuteError, Position, Query, Range, Timestamp};
-use crewlog_planner::claim::{Ending, Executor, TaskCommand};
+use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand};
 use crewlog_planner::event::{Command, FailureClass, PlannerConfig, TaskStatus, Usage, plan_tag};
 use crewlog_planner::lifecycle::{State, of_log};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
@@ -44,13 +44,8 @@ async fn tell(store: &EventStore, plan: &str, task: u64, command: TaskCommand) {
 
 async fn claim(store: &EventStore, plan: &str, task: u64) {
     let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
-    tell(
-        store,
-        plan,
-        task,
-        TaskCommand::Claim { attempt: 1, executor, now: Timestamp(1), dead_epoch: None, starts: false },
-    )
-    .await;
+    tell(store, plan, task, TaskCommand::Claim(Claim { attempt: 1, executor, now: Timestamp(1), ..Claim::default() }))
+        .await;
 }
 
 async fn done(store: &EventStore, plan: &str, task: u64, result: &str) {

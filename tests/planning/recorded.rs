@@ -10,7 +10,7 @@ use crewlog_mq::{
     Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
     Runner, Timestamp,
 };
-use crewlog_planner::claim::{self, Ending, Executor, RunDetails, TaskCommand, TaskEvent, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, Executor, RunDetails, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     self, Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, QuestionId, Setting,
     TaskStatus, Usage, plan_tag,
@@ -117,23 +117,15 @@ fn failed(error: &str, class: FailureClass) -> Ending {
 /// Every command to a task, and each of its endings.
 async fn send_all_task_commands(log: &mut Recording) {
     let now = |seconds: i64| Timestamp(seconds * 1_000_000);
-    let claim = |attempt, worker, at, dead_epoch| TaskCommand::Claim {
-        attempt,
-        executor: executor(worker),
-        now: now(at),
-        dead_epoch,
-        starts: false,
+    let claim = |attempt, worker, at, dead_epoch| {
+        TaskCommand::Claim(Claim { attempt, executor: executor(worker), now: now(at), dead_epoch, ..Claim::default() })
     };
     let report = |attempt, ending| TaskCommand::Report {
-        attempt,
-        executor: executor("w"),
-        now: now(5_000),
-        dead_epoch: None,
+        claim: Claim { attempt, executor: executor("w"), now: now(5_000), ..Claim::default() },
         ending,
     };
     let end = |epoch, ending| TaskCommand::End { epoch, usage: Usage::default(), ending };
     log.tell(1, claim(1, "a", 1, None)).await;
-    log.tell(1, TaskCommand::Start { epoch: 1, prompt: None }).await;
     log.tell(1, end(1, Ending::Released { reason: "interrupted".into(), cut_off: false })).await;
     log.tell(1, claim(1, "a", 70, None)).await;
     log.tell(1, claim(1, "b", 71, Some(2))).await;
@@ -245,7 +237,6 @@ async fn every_command_replays_from_its_record_and_events() {
         ("ResumeTask", 1),
         ("Retry", 2),
         ("RetryNow", 2),
-        ("Start", 1),
         ("Withdraw", 1),
         ("given", 1),
         ("reaction", 3),
@@ -260,7 +251,8 @@ async fn a_takeover_from_a_dead_worker_by_a_person_replays() {
     let folder = tempfile::tempdir().unwrap();
     let (worker, person) = (LivenessLock::begin(folder.path()).unwrap(), LivenessLock::begin(folder.path()).unwrap());
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
-    let claimed = TaskCommand::Claim { attempt, executor: worker.executor("shell"), now, dead_epoch, starts: false };
+    let claimed =
+        TaskCommand::Claim(Claim { attempt, executor: worker.executor("shell"), now, dead_epoch, ..Claim::default() });
     Recording::of(&store, PLAN).await.tell(1, claimed).await;
     drop(worker);
     let mut claim = claim_of(&store, PLAN, TaskId(1), Vec::new());
@@ -365,15 +357,15 @@ fn a_recorded_command_has_its_documented_form_without_fields_of_its_events() {
     check(configure, json!({"Configure": {"changes": kept, "reason": "so"}}));
     check(Command::ResumeTask { task: TaskId(1) }.recorded(), json!({"ResumeTask": {"task": 1}}));
     check(Command::Retry { task: None }.recorded(), json!({"Retry": {"task": null}}));
-    let worker = json!({"name": "shell", "host": "h", "worker": "w"});
-    let report = TaskCommand::Report { attempt, executor: executor("w"), now, dead_epoch: None, ending: ending() };
-    check(report.recorded(), json!({"Report": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": null}}));
-    let claim = TaskCommand::Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2), starts: false };
-    check(claim.recorded(), json!({"Claim": {"attempt": 1, "executor": worker, "now": 5, "dead_epoch": 2}}));
-    check(
-        TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(),
-        json!({"End": {"epoch": 2}}),
-    );
+    let report = TaskCommand::Report {
+        claim: Claim { attempt, executor: executor("w"), now, ..Claim::default() },
+        ending: ending(),
+    };
+    check(report.recorded(), json!({"Report": {"claim": {}}}));
+    let claim =
+        TaskCommand::Claim(Claim { attempt, executor: executor("w"), now, dead_epoch: Some(2), ..Claim::default() });
+    check(claim.recorded(), json!({"Claim": {"dead_epoch": 2}}));
+    check(TaskCommand::End { epoch: 2, usage: Usage::default(), ending: ending() }.recorded(), json!({"End": {}}));
     check(TaskCommand::Withdraw { attempt }.recorded(), json!({"Withdraw": {"attempt": 1}}));
     check(
         TaskCommand::FireTimer { epoch: 2, now, is_dead: true }.recorded(),
@@ -388,7 +380,7 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
     let check = |kept: serde_json::Value, says: &str| {
         let error = Command::restore(&kept, &[Event::PlanResumed {}]).unwrap_err().to_string();
         assert!(error.contains(says), "{error}");
-        assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).is_err());
+        assert!(TaskCommand::restore(&kept, &[TaskEvent::TaskUnparked { by: "ada".into() }]).is_err());
     };
     check(json!(null), "unknown form");
     check(json!("Dance"), "unknown variant `Dance`");
@@ -399,10 +391,9 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
         json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}),
         "cannot be completed from its events",
     );
-    let lacking = |kept| {
-        TaskCommand::restore(&kept, &[TaskEvent::TaskStarted { epoch: 1, prompt: None }]).unwrap_err().to_string()
-    };
-    assert!(lacking(json!({"End": {"epoch": 1}})).contains("recorded command End"));
+    let lacking =
+        |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskUnparked { by: "ada".into() }]).unwrap_err().to_string();
+    assert!(lacking(json!({"End": {}})).contains("recorded command End"));
     check(json!({"Answer": {"question": 1}}), "recorded command Answer");
 }
 
@@ -410,19 +401,21 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
 fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
     let executor = executor("w");
     match event {
-        ExecutorEvent::TaskCompleted { node_id, attempt, result } => {
-            (node_id.0, TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending: done(&result) })
-        }
-        ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
-            (node_id.0, TaskCommand::Report { attempt, executor, now, dead_epoch: None, ending: failed(&error, class) })
-        }
+        ExecutorEvent::TaskCompleted { node_id, attempt, result } => (
+            node_id.0,
+            TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending: done(&result) },
+        ),
+        ExecutorEvent::TaskFailed { node_id, attempt, error, class } => (
+            node_id.0,
+            TaskCommand::Report {
+                claim: Claim { attempt, executor, now, ..Claim::default() },
+                ending: failed(&error, class),
+            },
+        ),
         ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => (
             node_id.0,
             TaskCommand::Report {
-                attempt,
-                executor,
-                now,
-                dead_epoch: None,
+                claim: Claim { attempt, executor, now, ..Claim::default() },
                 ending: Ending::Asked { question, default },
             },
         ),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_executors::crew::{Facts, Kind, Need, OpenPlan, needs_you};
 use crewlog_mq::{Event as MqEvent, Handler, Position, Recorded, Timestamp, new_event_id};
-use crewlog_planner::claim::{self, Ending, Executor, Holder, TaskCommand, TaskLease};
+use crewlog_planner::claim::{self, Claim, Ending, Executor, Holder, TaskCommand, TaskLease};
 use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::conflicts::Conflicts;
@@ -86,7 +86,7 @@ impl Scene {
         match words[..] {
             ["claim", task, who] => {
                 let (attempt, executor) = (attempt(self, n(task)), executor(who));
-                self.of_task(n(task), TaskCommand::Claim { attempt, executor, now, dead_epoch: None, starts: true });
+                self.of_task(n(task), TaskCommand::Claim(Claim { attempt, executor, now, ..Claim::default() }));
             }
             ["agent", task, who] => {
                 let (attempt, executor) = (attempt(self, n(task)), executor(who));
@@ -449,7 +449,7 @@ proptest! {
             scene.leases.remove(&task.0);
             scene.of_task(task.0, match pick % 8 {
                 2 => TaskCommand::ClaimForAgent { attempt, executor, now },
-                _ => TaskCommand::Claim { attempt, executor, now, dead_epoch: None, starts: true },
+                _ => TaskCommand::Claim(Claim { attempt, executor, now, ..Claim::default() }),
             });
         }
         scene.now += later * 1_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Event as MqEvent, Timestamp};
 use crewlog_planner::agents::failures::PlanningEvent;
-use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting,
 };
@@ -129,7 +129,8 @@ fn every_string_field_of_a_recorded_command_is_classified_as_clear_or_sealed() {
         Command::CancelFromParent { reason: TEXT.into() }.recorded(),
         TaskCommand::ClaimForAgent { attempt, executor: executor.clone(), now }.recorded(),
         TaskCommand::Unpark { by: "ada".into() }.recorded(),
-        TaskCommand::Report { attempt, executor, now, dead_epoch, ending }.recorded(),
+        TaskCommand::Report { claim: Claim { attempt, executor, now, dead_epoch, ..Claim::default() }, ending }
+            .recorded(),
         Command::Amend { amendments: amendments(), reason: TEXT.into() }.recorded(),
         Command::Configure { changes: settings(), reason: TEXT.into() }.recorded(),
     ];

@@ -96,7 +96,6 @@ fn happened() -> Vec<Event> {
 fn reported() -> Vec<TaskEvent> {
     use crewlog_planner::event::FailureClass;
     vec![
-        TaskEvent::TaskStarted { epoch: 1, prompt: None },
         TaskEvent::TaskFailed {
             attempt: 1,
             epoch: 1,

@@ -3,11 +3,11 @@
 
 use crewlog_executors::crew::reacting::Reacting;
 use crewlog_mq::{Append, Cause, Event as MqEvent, EventStore, Expected, Handler, NewEvent, Query, Runner, Snapshot};
-use crewlog_planner::claim::{Executor, TaskEvent};
+use crewlog_planner::claim::{Executor, TaskEvent, TaskProgress};
 use crewlog_planner::crew::Reactor;
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
 use crewlog_planner::crew::statistics::Statistics;
-use crewlog_planner::event::{Budget, Event, Outcome, PlannerCmd, TaskInput, plan_tag};
+use crewlog_planner::event::{Event, Outcome, Parameters, PlannerCmd, plan_tag};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -77,24 +77,14 @@ async fn a_fold_over_sealed_events_is_not_snapshotted_but_a_plain_one_is() {
 /// Two sealed plans whose claimed tasks declare that they change the same file.
 async fn conflict(store: &EventStore) {
     for plan in ["p", "q"] {
-        let parameters = TaskInput {
-            label: None,
+        let parameters = Parameters {
             description: marked("change src/secret.rs"),
             command: None,
-            notes: vec![marked("note")],
-            attachments: Vec::new(),
-            answers: Vec::new(),
             assignee: None,
+            folder: None,
             files: vec!["src/a.rs".into()],
             reads_only: false,
-            rerun_safe: false,
-            timeout_ms: None,
-            needs: Vec::new(),
-            is_timed: false,
-            budget: Budget::default(),
-            counts_tokens: false,
-            folder: None,
-            sub_plan: None,
+            is_delegated: false,
             compensates: None,
         };
         let command =
@@ -102,7 +92,15 @@ async fn conflict(store: &EventStore) {
         let dispatched = Event::TaskDispatched { task_id: TaskId(1), attempt: 1, command };
         let executor = Executor { name: plan.into(), host: "h".into(), worker: "w".into() };
         let lease_until = Some(store.now());
-        let claimed = TaskEvent::TaskClaimed { attempt: 1, executor, lease_until, epoch: 1, cut_off: false };
+        let claimed = TaskEvent::TaskClaimed {
+            attempt: 1,
+            executor,
+            lease_until,
+            epoch: 1,
+            cut_off: false,
+            only_reports: false,
+            prompt: None,
+        };
         let events = [planned(), dispatched].map(|event| new_event(&event, plan)).into();
         let append = Append::to("planner", plan, Expected::NoStream, events);
         store.append(append).await.unwrap();
@@ -112,9 +110,9 @@ async fn conflict(store: &EventStore) {
     let ended = Event::PlanningCompleted { summary: String::new(), outcome: Outcome::Cancelled, n_tasks: 1 };
     store.append(Append::to("planner", "q", Expected::Any, vec![new_event(&ended, "q")])).await.unwrap();
     // Enough for a snapshot.
-    let started = || new_event(&TaskEvent::TaskStarted { epoch: 1, prompt: None }, "p");
-    let started = (0..1_200).map(|_| started()).collect::<Vec<NewEvent>>();
-    store.append(Append::to("task", "p/1", Expected::Any, started)).await.unwrap();
+    let progressed = || new_event(&TaskEvent::TaskProgressed { epoch: 1, progress: TaskProgress::default() }, "p");
+    let progressed = (0..1_200).map(|_| progressed()).collect::<Vec<NewEvent>>();
+    store.append(Append::to("task", "p/1", Expected::Any, progressed)).await.unwrap();
 }
 
 async fn watch<R: Reactor>(store: &EventStore) {

@@ -9,7 +9,7 @@ use crewlog_mq::{
     Append, Cause, Error, EventStore, Expected, Followed, Metadata, NewEvent, Position, Query, Range, Recorded, Start,
     group_handler, new_event_id,
 };
-use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::claim::{TaskEvent, TaskProgress};
 use crewlog_planner::event::{Command, Event, PlannerConfig, plan_tag};
 use crewlog_planner::lifecycle::of_log;
 use crewlog_planner::plan::TaskId;
@@ -199,10 +199,10 @@ async fn without_a_key_everything_folds_and_texts_show_as_sealed() {
     let refused = ring.veil(&store, None).append(pause("p", "why")).await;
     assert!(refused.as_ref().unwrap_err().to_string().contains("--key-file"), "{refused:?}");
     assert!(matches!(refused, Err(Error::Veil(_))));
-    let started = TaskEvent::TaskStarted { epoch: 4, prompt: None };
-    let started = NewEvent::of(&started, &Metadata::default()).unwrap().with_tags([plan_tag("p")]);
-    let started = Append::to("task", "p/1", Expected::Any, vec![started]);
-    ring.veil(&store, None).append(started).await.expect("what has no text needs no key");
+    let progressed = TaskEvent::TaskProgressed { epoch: 1, progress: TaskProgress::default() };
+    let progressed = NewEvent::of(&progressed, &Metadata::default()).unwrap().with_tags([plan_tag("p")]);
+    let progressed = Append::to("task", "p/1", Expected::Any, vec![progressed]);
+    ring.veil(&store, None).append(progressed).await.expect("what has no text needs no key");
 }
 
 #[tokio::test]

@@ -47,11 +47,12 @@ impl Rig {
             name: "1".into(),
             attempt,
             kind: NodeKind::ToolCall,
-            parameters: serde_json::from_str("{\"description\":\"Paint\"}").expect("the rest has defaults"),
+            parameters: crewlog_planner::event::TaskInput::default(),
             cause: Cause::request(),
         };
         let (_wants, mut stop) = watch::channel(None);
-        claim_task(&self.store, life, "shell", &mut self.claim(), &dispatch, starts, &mut stop).await
+        let begin = |_: Option<&Executor>| starts.then_some(None);
+        claim_task(&self.store, life, "shell", &mut self.claim(), &dispatch, begin, &mut stop).await
     }
 
     async fn order(&self, command: TaskCommand) {
@@ -100,11 +101,11 @@ async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
     assert_eq!(rig.claims(&second, seen, 1, true).await, ClaimOutcome::Held, "its holder lives");
     drop(first);
     assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Won(2), "its holder is dead");
-    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted", "TaskClaimed"]);
+    assert_eq!(rig.types().await, ["TaskClaimed", "TaskClaimed"]);
     let far = Executor { name: "shell".into(), host: "far away".into(), worker: "w".into() };
     let (now, ending) = (rig.store.now(), Ending::Released { reason: "no".into(), cut_off: false });
     rig.order(TaskCommand::End { epoch: 2, ending, usage: Usage::default() }).await;
-    let claim = TaskCommand::Claim { attempt: 1, executor: far, now, dead_epoch: None, starts: false };
+    let claim = TaskCommand::Claim(Claim { attempt: 1, executor: far, now, ..Claim::default() });
     rig.order(claim).await;
     assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Held, "of another host nothing is known");
 }
@@ -136,7 +137,7 @@ async fn a_lock_that_is_held_on_this_host_outlives_its_lease_for_every_claimant(
     let (holder, other) = (rig.life(), rig.life());
     let executor = holder.executor("shell");
     // Log time is decades later.
-    let claim = TaskCommand::Claim { attempt: 1, executor, now: Timestamp(0), dead_epoch: None, starts: true };
+    let claim = TaskCommand::Claim(Claim { attempt: 1, executor, now: Timestamp(0), ..Claim::default() });
     rig.order(claim).await;
     let report = async |claim: &mut Runner<TaskLease>| {
         let ending = Ending::Completed { result: "ok".into(), run: None };
@@ -145,7 +146,7 @@ async fn a_lock_that_is_held_on_this_host_outlives_its_lease_for_every_claimant(
     assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Held);
     let refused = report(&mut rig.claim()).await;
     assert!(matches!(refused, Err(ExecuteError::Refused(TaskError::Held { epoch: 1, .. }))), "{refused:?}");
-    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted"]);
+    assert_eq!(rig.types().await, ["TaskClaimed"]);
     drop(holder);
     assert_eq!(rig.claims(&other, Position(0), 1, false).await, ClaimOutcome::Won(2));
 }
@@ -155,7 +156,7 @@ async fn a_lease_of_another_host_lasts_as_long_as_its_worker_leaves_signs() {
     let rig = Rig::new();
     let (life, far) = (rig.life(), Executor { name: "shell".into(), host: "far away".into(), worker: "w".into() });
     // Log time is decades later.
-    let claim = TaskCommand::Claim { attempt: 1, executor: far, now: Timestamp(0), dead_epoch: None, starts: true };
+    let claim = TaskCommand::Claim(Claim { attempt: 1, executor: far, now: Timestamp(0), ..Claim::default() });
     rig.order(claim).await;
     let key = "w@far away";
     let signed = async |seconds_ago: u64| {
@@ -170,5 +171,5 @@ async fn a_lease_of_another_host_lasts_as_long_as_its_worker_leaves_signs() {
         signed(seconds_ago).await;
         assert_eq!(rig.claims(&life, Position(0), 1, false).await, expected, "{seconds_ago}");
     }
-    assert_eq!(rig.types().await, ["TaskClaimed", "TaskStarted", "TaskClaimed"]);
+    assert_eq!(rig.types().await, ["TaskClaimed", "TaskClaimed"]);
 }

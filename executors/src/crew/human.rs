@@ -1,7 +1,7 @@
 //! The `human` executor: a person reports from any terminal how a task ended.
 
 use crewlog_mq::{EventStore, ExecuteError, Runner};
-use crewlog_planner::claim::{Ending, TaskCommand, TaskError, TaskLease};
+use crewlog_planner::claim::{Claim, Ending, TaskCommand, TaskError, TaskLease};
 
 use crate::caller::request;
 use crate::claiming::execute_unless_proven;
@@ -25,9 +25,9 @@ pub async fn report(
     let mut dead_epoch = None;
     loop {
         let (executor, ending, now) = (life.executor(NAME), ending.clone(), store.now());
-        let command = TaskCommand::Report { attempt, executor, now, dead_epoch, ending };
-        let cause = request().keeping(command.recorded());
-        match execute_unless_proven(store, claim, life, now, command, &cause).await {
+        let by = Claim { attempt, executor, now, dead_epoch, ..Claim::default() };
+        let command = |_: &TaskLease| TaskCommand::Report { claim: by, ending };
+        match execute_unless_proven(store, claim, life, now, command, &request()).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
             {

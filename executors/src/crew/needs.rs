@@ -174,7 +174,7 @@ pub fn begins(plan: &str, recorded: &Recorded) -> Option<String> {
         "TaskPaused" | "TaskDispatched" => match recorded.decode() {
             Ok(Event::TaskPaused { task_id, .. }) => Some(claim::aggregate_id(plan, task_id)),
             Ok(Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. }) => {
-                let is_step = parameters.command.is_none() && parameters.sub_plan.is_none();
+                let is_step = parameters.command.is_none() && !parameters.is_delegated;
                 is_step.then(|| claim::aggregate_id(plan, task_id))
             }
             _unreadable => None,

@@ -10,10 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_with::{As, Same, Seq};
 
 use super::globs::Pattern;
-use super::paths::mentioned_files;
 use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
-use crate::event::{self, Event, PlannerCmd, TaskInput, TaskStatus, plan_tag};
+use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
 use crate::plan::{NodeKind, TaskId, is_within};
 
 /// The stream of conflicts.
@@ -349,22 +348,16 @@ fn both(a: &str, b: &str) -> String {
 }
 
 /// False for a task marked `(reads only)`, and for a task without a command whose kind only reads.
-fn writes(kind: NodeKind, parameters: &TaskInput) -> bool {
+fn writes(kind: NodeKind, parameters: &Parameters) -> bool {
     let only_looks = matches!(kind, NodeKind::Retrieval | NodeKind::Analysis) && parameters.command.is_none();
     !parameters.reads_only && !only_looks
 }
 
 /// The patterns of the files that a task declares, or else mentions.
-fn patterns_of(parameters: &TaskInput) -> Vec<Pattern> {
-    let mut declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty()).peekable();
-    let attached = parameters.attachments.iter().filter_map(|attachment| attachment.kind.path());
-    let attached = attached.filter(|path| !path.contains("://"));
-    let texts = [&parameters.description].into_iter().chain(&parameters.notes).chain(&parameters.command);
-    let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text)));
-    let mentioned = declared.peek().is_none().then_some(mentioned).into_iter().flatten();
+fn patterns_of(parameters: &Parameters) -> Vec<Pattern> {
     let folder = parameters.folder.as_deref();
     let (mut patterns, mut n_steps): (Vec<Pattern>, usize) = (Vec::new(), 0);
-    for text in declared.chain(mentioned).take(NAMES_MAX) {
+    for text in parameters.files.iter().take(NAMES_MAX) {
         if patterns.len() == PATTERNS_MAX {
             break;
         }

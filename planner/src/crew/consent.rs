@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display, Formatter};
 
 use crewlog_mq::{Event as MqEvent, Handler, Timestamp};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::CrewError;
 use super::refusal::check_length;
@@ -180,7 +180,7 @@ fn waits(state: &PlannerState, task: &Task, on: &Dependency) -> bool {
 }
 
 /// A task, and the digest of its input.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Agreement {
     /// Its plan.
     pub plan: String,
@@ -188,6 +188,27 @@ pub struct Agreement {
     pub task: TaskId,
     /// Over all that reaches a program.
     pub digest: String,
+}
+
+/// Agreements as JSON: by their plans, each as a task and a digest.
+mod by_plan {
+    use super::*;
+
+    pub(super) fn serialize<S: Serializer>(tasks: &[Agreement], to: S) -> Result<S::Ok, S::Error> {
+        let mut plans: BTreeMap<&str, Vec<(TaskId, &str)>> = BTreeMap::new();
+        for Agreement { plan, task, digest } in tasks {
+            plans.entry(plan).or_default().push((*task, digest));
+        }
+        plans.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Agreement>, D::Error> {
+        let plans = BTreeMap::<String, Vec<(TaskId, String)>>::deserialize(from)?;
+        let of = |(plan, tasks): (String, Vec<(TaskId, String)>)| {
+            tasks.into_iter().map(move |(task, digest)| Agreement { plan: plan.clone(), task, digest })
+        };
+        Ok(plans.into_iter().flat_map(of).collect())
+    }
 }
 
 /// A decision.
@@ -203,6 +224,7 @@ pub enum ConsentEvent {
         /// The grant that it rests on.
         grant: Option<String>,
         /// To these.
+        #[serde(with = "by_plan")]
         tasks: Vec<Agreement>,
         /// The digests that count again in other plans of the account: in them a folder is relative to its worktree.
         remembered: BTreeSet<String>,

@@ -171,7 +171,7 @@ impl ProjectStatistics {
     fn take_of_plan(&mut self, event: &Event, recorded: &Recorded) {
         let plan = &recorded.aggregate_id;
         if let Event::TaskDispatched { task_id, command: PlannerCmd::ExecuteTask { parameters, .. }, .. } = event
-            && parameters.sub_plan.is_none()
+            && !parameters.is_delegated
             && parameters.compensates.is_none()
         {
             let task = self.tasks.entry(claim::aggregate_id(plan, *task_id)).or_default();

@@ -28,9 +28,30 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// The input of an executor without the plan's fold. An agent's prompt is rendered from the fold.
+/// The part of a task that its dispatch repeats, for those who act on dispatches without the fold of the plan.
 #[serde_with::apply(_ => #[serde(default, skip_serializing_if = "is_default")])]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the other fields are those of the task's plan")]
+pub struct Parameters {
+    #[serde_with(skip_apply)]
+    pub description: String,
+    pub command: Option<String>,
+    pub assignee: Option<String>,
+    /// The working folder of commands; the worker's own when unset.
+    pub folder: Option<String>,
+    /// The files that the task declares, or else those that it mentions.
+    pub files: Vec<String>,
+    /// True if it changes none of them.
+    pub reads_only: bool,
+    /// True if a sub-plan carries it out.
+    pub is_delegated: bool,
+    /// The task whose effects it undoes.
+    pub compensates: Option<TaskId>,
+}
+
+/// The input of a task's executor, by the fold of its plan. An agent's prompt is rendered from the fold too.
+#[serde_with::apply(_ => #[serde(skip_serializing_if = "is_default")])]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[expect(missing_docs, reason = "the other fields are those of the task's plan")]
 pub struct TaskInput {
     pub label: Option<String>,
@@ -70,7 +91,7 @@ pub enum PlannerCmd {
         node_id: TaskId,
         /// Executors select tasks by kind.
         kind: NodeKind,
-        parameters: Box<TaskInput>,
+        parameters: Box<Parameters>,
     },
     /// Ask a person or an agent: the task is a question.
     RequestClarification { node_id: TaskId, question: String },

@@ -13,7 +13,7 @@ use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
 pub use amending::{Amendment, Edit, Setting};
 pub use command::Command;
 pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage};
-pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, PlannerCmd, TaskInput};
+pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskInput};
 pub use timer::{QuestionId, Timer};
 
 /// The stream of all plans; a plan's aggregate is its id.

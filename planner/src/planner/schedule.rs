@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
 
-use crate::event::{Budget, Event, Outcome, PlannerCmd, PlannerConfig, Purpose, TaskInput, TaskStatus};
-use crate::plan::{AttachmentKind, NodeKind, TaskPlan};
+use crate::crew::paths::mentioned_files;
+use crate::event::{Event, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
+use crate::plan::{NodeKind, TaskPlan};
 use crate::planner::{Planner, end};
 use crate::state::{ConcurrencyGroup, ConditionStatus, Phase, PlannerState, Priority, Running, Shortage, Task};
 
@@ -57,11 +58,10 @@ impl Planner {
         let mut ready = ReadyQueue::of(&self.state);
         while let Some((group, index)) = ready.next() {
             let task = &self.state.tasks[index];
-            let left = self.state.left(&ledger, task);
             match self.state.condition_status(&task.plan) {
                 ConditionStatus::Holds if !self.state.admit(&mut ledger, task) => {}
                 ConditionStatus::Holds => {
-                    events.push(self.dispatch(task, left));
+                    events.push(self.dispatch(task));
                     ready.running.begin(group);
                     if let NodeKind::Clarification = task.plan.kind {
                         let (question, default) = (task.plan.description.clone(), task.plan.default_answer.clone());
@@ -102,14 +102,14 @@ impl Planner {
         format!("Does {text:?} hold? Task {} runs only if it {does}{after}. (yes or no)", task.name())
     }
 
-    pub(super) fn dispatch(&self, task: &Task, budget: Budget) -> Event {
+    pub(super) fn dispatch(&self, task: &Task) -> Event {
         let node_id = task.plan.id;
         let command = match task.plan.kind {
             NodeKind::Clarification => {
                 PlannerCmd::RequestClarification { node_id, question: task.plan.description.clone() }
             }
             kind => {
-                let parameters = TaskInput { budget, ..self.input(task) };
+                let parameters = Parameters::of(&task.plan, self.state.config.folder.clone());
                 PlannerCmd::ExecuteTask { node_id, kind, parameters: Box::new(parameters) }
             }
         };
@@ -147,56 +147,10 @@ impl Planner {
         let summary = format!("{n_tasks} {noun}: {}", parts.join("; "));
         Event::PlanningCompleted { summary, outcome, n_tasks: n_tasks as u64 }
     }
-
-    /// The input of a task's executor, without its budget.
-    pub(super) fn input(&self, task: &Task) -> TaskInput {
-        let places = self.state.index(task.plan.id).map(|index| self.state.answers_for(index)).unwrap_or_default();
-        let (plan, config) = (&task.plan, &self.state.config);
-        TaskInput {
-            label: plan.label.clone(),
-            description: plan.description.clone(),
-            command: plan.command.clone(),
-            notes: plan.notes.clone(),
-            attachments: plan.attachments.clone(),
-            answers: self.state.answered(&places),
-            assignee: plan.assignee.clone(),
-            files: plan.files.clone(),
-            reads_only: plan.reads_only,
-            rerun_safe: plan.rerun_safe,
-            timeout_ms: plan.timeout_ms,
-            needs: self.needs(task),
-            is_timed: config.budget.duration_ms.is_some(),
-            budget: Budget::default(),
-            counts_tokens: config.budget.tokens.is_some() && plan.command.is_none(),
-            folder: config.folder.clone(),
-            sub_plan: plan.sub_plan.clone(),
-            compensates: plan.compensates,
-        }
-    }
-
-    /// The attachments that must exist before a task without a command begins: images, and for a task that examines
-    /// existing work its files and links. Attachments of an earlier task do not count, since it may create them.
-    fn needs(&self, task: &Task) -> Vec<String> {
-        if task.plan.command.is_some() {
-            return Vec::new();
-        }
-        let examines = matches!(task.plan.kind, NodeKind::Analysis | NodeKind::Retrieval | NodeKind::Refactor);
-        let needs = task.plan.attachments.iter().filter_map(|attachment| match &attachment.kind {
-            AttachmentKind::ImageRef(reference) => Some(reference),
-            AttachmentKind::FileRef(reference) | AttachmentKind::Link(reference) if examines => Some(reference),
-            AttachmentKind::FileRef(_) | AttachmentKind::Link(_) => None,
-        });
-        // A glob may match nothing, and a word with neither slash nor dot may be the name of anything.
-        let is_path = |reference: &&String| reference.contains(['/', '.']) && !reference.contains(['*', '?', '[', '{']);
-        let needs = needs.filter(|reference| is_link(reference) || is_path(reference));
-        let earlier = || self.state.tasks.iter().take_while(|earlier| earlier.plan.id < task.plan.id);
-        let names = |task: &Task, wanted: &str| {
-            task.plan.attachments.iter().any(|attachment| attachment.kind.path() == Some(wanted))
-        };
-        let is_made = |reference: &&String| earlier().any(|earlier| names(earlier, reference));
-        needs.filter(|reference| !is_made(reference)).cloned().collect()
-    }
 }
+
+/// The most files that a dispatch names.
+const FILES_MAX: usize = 256;
 
 /// The ready tasks by priority, within the limits on parallelism. A full concurrency group does not block others.
 struct ReadyQueue<'a> {
@@ -228,6 +182,34 @@ fn condition_of(task: &TaskPlan) -> (&str, bool) {
     task.condition.as_ref().map_or(("", false), |condition| (&condition.text, condition.negated))
 }
 
-fn is_link(reference: &str) -> bool {
-    ["http://", "https://", "file:"].iter().any(|scheme| reference.starts_with(scheme))
+impl Parameters {
+    /// Those of a task whose plan has a folder.
+    #[must_use]
+    pub fn of(plan: &TaskPlan, folder: Option<String>) -> Self {
+        Self {
+            description: plan.description.clone(),
+            command: plan.command.clone(),
+            assignee: plan.assignee.clone(),
+            folder,
+            files: touched(plan),
+            reads_only: plan.reads_only,
+            is_delegated: plan.is_delegated(),
+            compensates: plan.compensates,
+        }
+    }
+}
+
+/// The files that a task declares, or else those that it mentions.
+fn touched(plan: &TaskPlan) -> Vec<String> {
+    let declared = plan.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty());
+    let declared: Vec<_> = declared.map(str::to_owned).collect();
+    if !declared.is_empty() {
+        return declared;
+    }
+    let attached = plan.attachments.iter().filter_map(|attachment| attachment.kind.path());
+    let attached = attached.filter(|path| !path.contains("://")).map(str::to_owned);
+    let texts = [&plan.description].into_iter().chain(&plan.notes).chain(&plan.command);
+    let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text).map(str::to_owned)));
+    let mut known = BTreeSet::new();
+    mentioned.filter(|file| known.insert(file.clone())).take(FILES_MAX).collect()
 }

@@ -69,9 +69,10 @@ impl PlannerState {
         ledger
     }
 
-    /// The budget of the sub-plan of a task: the part neither spent nor reserved. Other tasks have no budget of their own.
-    pub(crate) fn left(&self, ledger: &Ledger, task: &Task) -> Budget {
-        if task.plan.is_delegated() { self.left_of(ledger) } else { Budget::default() }
+    /// The budget of the sub-plan of a task: the part neither spent nor reserved for other tasks.
+    #[must_use]
+    pub fn left_for_plan(&self, task: TaskId) -> Budget {
+        self.left_of(&self.ledger(|other| other.plan.id != task))
     }
 
     fn left_of(&self, ledger: &Ledger) -> Budget {

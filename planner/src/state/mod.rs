@@ -6,6 +6,7 @@ mod changes;
 mod graph;
 mod history;
 mod indexing;
+mod input;
 mod questions;
 mod summary;
 mod timers;
