@@ -19,7 +19,7 @@ use Visibility::{Clear, Sealed};
 /// Suffixes of the paths of clear strings in an event's data or metadata, without list indexes.
 const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     tasks/label kind mark strength priority assignee on_failure files folder file/path file/format file/tag profile order \
-    ref needs tool agent origin/agent/tools planned_by \
+    ref tool agent origin/agent/tools planned_by \
     Label Kind Priority Assignee OnFailure Files Order ParallelismOfKind ParallelismOfExecutor \
     status outcome purpose class name timer request model role executor/host executor/worker prompt/sha256 output/host output/sha256 progress/session by \
     parent parent/plan";

@@ -108,7 +108,7 @@ fn views_from_snapshots_are_those_from_the_events() {
     views.extend(["ls", "stats", "leases", "agents"].map(|view| vec![view.to_owned()]));
     for view in views {
         let words: Vec<_> = view.iter().map(String::as_str).chain(["-o", "json"]).collect();
-        assert!(n_snapshots() > 2, "{words:?}");
+        assert!(n_snapshots() > 1, "{words:?}");
         // An agent of an imported log counts as seen now.
         let shown = || {
             let mut shown = scene.run(&words).expect(0).json();

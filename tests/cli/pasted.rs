@@ -108,7 +108,7 @@ fn tasks_have_their_labels_in_all_texts() {
     running.stderr.until(&format!(" 1: {plan}/2/"));
     std::fs::write(&pipes[2], "go\n").expect("the command reads it");
     running.finish().expect(100);
-    for (command, before, after) in [("events", " task ", " "), ("replay", "  ", ": task started")] {
+    for (command, before, after) in [("events", " task ", " "), ("replay", "  ", ": task ")] {
         let text = scene.run(&[command, &plan]).expect(0).stdout;
         for name in ["1", "2/1", "2/2", "3"] {
             assert!(text.contains(&format!("{before}{plan}/{name}{after}")), "{name}: {text}");

@@ -97,7 +97,7 @@ fn stepping_forward_and_back_prints_the_same_text() {
         "  question q1 is new: Which colour is it?  (by ",
         "question q1 answer: blue",
         "  plan status: waiting_for_you -> paused  (by ",
-        "/1: task started\n",
+        "/1: task failed\n",
     ] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }

@@ -71,11 +71,11 @@ fn verify_names_the_first_different_decision_and_exits_with_10() {
     let found = scene.events().into_iter().find(|event| event["position"] == position).expect("it is in the log");
     assert_eq!(found["event_type"], "TaskStatusUpdated");
     // A command that cannot have led to these events.
-    let ran = falsified(&scene, "b.db", r#"{"End":{"epoch":1}}"#, r#"{"End":{"epoch":9}}"#);
+    let ran = falsified(&scene, "b.db", r#""epoch":1,"result":"built""#, r#""epoch":9,"result":"built""#);
     let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("this version refuses it"), "{difference}");
     // An unknown command.
-    let ran = falsified(&scene, "c.db", r#"{"End":{"epoch":1}}"#, r#"{"Finish":{"epoch":1}}"#);
+    let ran = falsified(&scene, "c.db", r#"{"End":{}}"#, r#"{"Finish":{}}"#);
     let difference = &verified(&ran.expect(10))["difference"];
     assert!(difference["what"].as_str().expect("text").contains("has an unknown form"), "{difference}");
     let said = scene.run(&["replay", "--verify", "--store", "c.db"]).expect(10).stdout.clone();

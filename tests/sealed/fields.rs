@@ -16,7 +16,7 @@ use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 use super::tracer::{TEXT, trace};
 
 /// Texts that anyone with the log may read. Each addition needs a reason: it is an id, a name or a path.
-const CLEAR: [&str; 23] = [
+const CLEAR: [&str; 22] = [
     "agent",
     "assignee",
     "by",
@@ -27,7 +27,6 @@ const CLEAR: [&str; 23] = [
     "label",
     "model",
     "name",
-    "needs",
     "parent",
     "path",
     "plan",
