@@ -1,11 +1,10 @@
 //! How a worker claims a dispatched task in competition with others.
 
-use crewlog_mq::{
-    Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner, Timestamp,
-};
+use crewlog_mq::{Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner};
 use crewlog_planner::claim::{self, Claim, Executor, PromptDigest, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::liveness::LivenessLock;
@@ -22,20 +21,45 @@ pub fn claim_of(store: &EventStore, plan: &str, task: TaskId, tags: Vec<String>)
     Runner::new(store.clone(), claim::STREAM, &claim::aggregate_id(plan, task), tags)
 }
 
+/// Appends a claim together with other events.
+pub(crate) trait Joint: Send + Sync {
+    /// Decides a command on a task as read.
+    fn append<'a>(
+        &'a self,
+        claim: &'a mut Runner<TaskLease>,
+        command: TaskCommand,
+        cause: &'a Cause,
+    ) -> BoxFuture<'a, Result<(), ExecuteError<TaskError>>>;
+}
+
+/// A claim of a worker.
+pub(crate) struct Bid<'a> {
+    /// The name of the executor.
+    pub(crate) name: &'a str,
+    pub(crate) dispatch: &'a Dispatch,
+    /// The other events of its append.
+    pub(crate) with: Option<&'a dyn Joint>,
+}
+
 /// Decides a command on a task as it is; [`TaskError::Held`] if its holder is known to live though its lease has run out.
 pub(crate) async fn execute_unless_proven(
     store: &EventStore,
     claim: &mut Runner<TaskLease>,
     life: &LivenessLock,
-    now: Timestamp,
     command: impl FnOnce(&TaskLease) -> TaskCommand,
+    with: Option<&dyn Joint>,
     cause: &Cause,
 ) -> Result<(), ExecuteError<TaskError>> {
     claim.catch_up().await?;
-    check_expired(store, life, claim.handler(), now).await?.map_err(ExecuteError::Refused)?;
+    check_expired(store, life, claim.handler(), store.now()).await?.map_err(ExecuteError::Refused)?;
     let command = command(claim.handler());
-    let cause = cause.clone().keeping(command.recorded());
-    claim.execute_as_read(command, &cause).await.map(drop)
+    match with {
+        Some(others) => others.append(claim, command, cause).await,
+        None => {
+            let cause = cause.clone().keeping(command.recorded());
+            claim.execute_as_read(command, &cause).await.map(drop)
+        }
+    }
 }
 
 /// The result of a claim.
@@ -45,6 +69,8 @@ pub(crate) enum ClaimOutcome {
     Won(u64),
     /// Somebody else holds it.
     Held,
+    /// Somebody else leases its files.
+    Blocked,
     /// The plan has changed since it was read: ask again whether the task may start.
     Stale,
     /// This dispatch can no longer be claimed.
@@ -57,9 +83,8 @@ pub(crate) enum ClaimOutcome {
 pub(crate) async fn claim_task(
     store: &EventStore,
     life: &LivenessLock,
-    name: &str,
     claim: &mut Runner<TaskLease>,
-    dispatch: &Dispatch,
+    Bid { name, dispatch, with }: Bid<'_>,
     prompt: impl Fn(Option<&Executor>) -> Option<Option<PromptDigest>>,
     stop: &mut watch::Receiver<Option<Stop>>,
 ) -> ClaimOutcome {
@@ -77,7 +102,7 @@ pub(crate) async fn claim_task(
                     let (only_reports, prompt) = (start.is_none(), start.flatten());
                     TaskCommand::Claim(Claim { attempt, executor, now, dead_epoch, only_reports, prompt })
                 };
-                match execute_unless_proven(store, claim, life, now, command, &dispatch.cause).await {
+                match execute_unless_proven(store, claim, life, command, with, &dispatch.cause).await {
                     Ok(()) => return ClaimOutcome::Won(claim.handler().epoch),
                     Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. })) => {
                         if dead_epoch == Some(epoch) || !life.is_dead(&executor) {
@@ -86,6 +111,7 @@ pub(crate) async fn claim_task(
                         dead_epoch = Some(epoch);
                         continue;
                     }
+                    Err(ExecuteError::Refused(TaskError::Blocked(_))) => return ClaimOutcome::Blocked,
                     Err(ExecuteError::Refused(
                         TaskError::AttemptEnded(_) | TaskError::StaleEpoch(_) | TaskError::Parked,
                     )) => return ClaimOutcome::Gone,

@@ -73,6 +73,8 @@ pub struct Job<'a> {
     pub output: Option<PathBuf>,
     /// The session of its program that an earlier run began here.
     pub session: Option<String>,
+    /// The variables by which its program is an agent of the crew.
+    pub variables: Vec<(String, String)>,
 }
 
 impl Job<'_> {
@@ -80,6 +82,7 @@ impl Job<'_> {
     pub(crate) fn spec(self, argv: Vec<String>, input: Option<String>, mut env: Vec<(String, String)>) -> Spec {
         // The answers of an outer plan are none of this one's.
         let outer = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        env.extend(self.variables);
         env.extend(outer.filter(|name| name.starts_with("CREWLOG_ANSWER")).map(|name| (name, String::new())));
         let mut set = |name: &str, value: String| env.push((name.to_owned(), value.replace('\0', "")));
         set("CREWLOG_PLAN", self.plan.to_owned());

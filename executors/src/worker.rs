@@ -4,6 +4,8 @@
 //! Tasks run concurrently with the subscription, so a long one delays no other; a task that the plan ends meanwhile is
 //! stopped. The plan's state says what may start, and in which order: the worker decides nothing.
 
+mod carrying;
+
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Backoff, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp, retrying,
+    Backoff, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start, Timestamp, retrying,
 };
-use crewlog_planner::claim::{self, Ending, Executor, Holder, TaskCommand, TaskEvent, TaskLease};
-use crewlog_planner::crew::{breaker, consent};
-use crewlog_planner::event::{self, FailureClass, Usage};
-use crewlog_planner::sealed::key_of;
+use crewlog_planner::claim::{self, Executor, Holder, TaskCommand, TaskEvent};
+use crewlog_planner::crew::{breaker, consent, leases};
+use crewlog_planner::event;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -24,23 +25,22 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::agent::Agent;
 use crate::agents::{Agents, PlansByModel};
-use crate::attachments;
-use crate::breakers::Clearance;
-use crate::caller::host;
-use crate::claiming::{ClaimOutcome, append, claim_of, claim_task, keep_session};
+use crate::claiming::claim_of;
 use crate::consent::{Input, Trust};
+use crate::crew::Crew;
 use crate::liveness::LivenessLock;
-use crate::metering::{Meter, Sight, Watched, greater};
 use crate::planning::open_plans;
-use crate::prompts::Rendered;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
-use crate::run::{Job, Stop, is_set, wanted};
+use crate::run::{Stop, is_set};
 use crate::signs::{end_signs, last_sign, leave_signs};
-use crate::subplans::{SubPlanRun, family};
+use crate::subplans::family;
 
 /// How often a worker checks whether holders are dead, or their leases have run out.
 const LEASE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long a task waits for files before it asks again, unless leases change.
+const BLOCKED_FOR: Duration = Duration::from_secs(5);
 
 /// After this many runs a worker bounds the outputs that are kept.
 const RUNS_OF_A_LOOK: u32 = 128;
@@ -69,14 +69,16 @@ pub enum InterruptedTask {
 pub struct Worker {
     store: EventStore,
     roster: Roster,
-    life: LivenessLock,
+    life: Arc<LivenessLock>,
+    /// By project: its crew, in which runs take part.
+    crews: Mutex<HashMap<String, Arc<Crew>>>,
     /// The most tasks at once.
     jobs: usize,
     interrupted: InterruptedTask,
     /// The planner of sub-plans.
     agents: Agents,
-    /// The plans whose missing folders were reported.
-    left: Mutex<HashSet<String>>,
+    /// The reasons of waits that were told: missing folders, and files that others lease.
+    told: Mutex<HashSet<String>>,
 }
 
 impl Worker {
@@ -90,7 +92,8 @@ impl Worker {
     ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
-        Self { store, roster, life, jobs, interrupted, agents, left: Mutex::default() }
+        let (life, crews) = (Arc::new(life), Mutex::default());
+        Self { store, roster, life, crews, jobs, interrupted, agents, told: Mutex::default() }
     }
 
     /// Makes its agents plan their sub-plans by a model.
@@ -108,6 +111,7 @@ impl Worker {
             Scope::All => Query::stream(event::STREAM).or(Query::stream(claim::STREAM)),
         };
         let query = query.or(Query::stream(consent::STREAM)).or(Query::stream(breaker::STREAM));
+        let query = query.or(Query::stream(leases::STREAM));
         let at = self.store.head().await?;
         let of_plans = match &scope {
             Scope::Plan(plan) => family(event::STREAM, plan),
@@ -188,7 +192,7 @@ impl Worker {
         let Some(actor) = self.roster.actor(*kind, parameters).filter(Actor::may_start) else { return false };
         let basis = |trust: &Trust| trust.basis(&Input::of_dispatch(plan, *task, parameters), actor.name());
         if let Some(Err(why)) = parameters.folder.as_ref().map(|folder| self.roster.find(folder)) {
-            if self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
+            if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
                 tracing::warn!(
                     "{plan} is left to other workers: {why}; to run it here: crewlog resume {plan} --in FOLDER"
                 );
@@ -197,185 +201,15 @@ impl Worker {
         }
         self.roster.trust.as_ref().is_none_or(|trust| basis(trust).is_some())
     }
+}
 
-    /// Carries a task out from the claim to its end.
-    async fn carry_out(
-        self: Arc<Self>,
-        mut dispatch: Dispatch,
-        prompt: Option<Rendered>,
-        held: Arc<AtomicU64>,
-        mut stop: watch::Receiver<Option<Stop>>,
-    ) -> (TaskKey, Position) {
-        let key = dispatch.key();
-        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
-        if let Some(trust) = &self.roster.trust {
-            let input = Input::of_dispatch(&dispatch.plan, dispatch.task, &dispatch.parameters);
-            if !trust.agrees(&input, actor.name(), &dispatch.cause).await {
-                return (key, dispatch.seen);
-            }
-        }
-        if let Some(kept) = &dispatch.parameters.folder {
-            let Ok(folder) = self.roster.find(kept) else { return (key, dispatch.seen) };
-            dispatch.parameters.folder = Some(folder.to_string_lossy().into_owned());
-        }
-        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return (key, dispatch.seen) };
-        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
-        let start = match limits {
-            Some(limits) => limits.start(actor.name(), &dispatch.target(), &dispatch.cause).await,
-            None => Clearance::Free,
-        };
-        if start == Clearance::Refused {
-            return (key, dispatch.seen);
-        }
-        let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let checked = attachments::checked(&dispatch.parameters).await;
-        let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
-        // An agent's prompt depends on the claim: an earlier run may have been cut off.
-        let begin = |lost: Option<&Executor>| {
-            let is_ready = checked.is_ok() && (lost.is_none() || !reports);
-            is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
-        };
-        let mut has_passed = false;
-        let claimed = claim_task(&self.store, &self.life, actor.name(), &mut claim, &dispatch, begin, &mut stop).await;
-        if let ClaimOutcome::Won(epoch) = claimed {
-            held.store(epoch, Ordering::Relaxed);
-            let lost = claim.handler().interrupted.clone();
-            let ready = match (checked, lost) {
-                (Err(question), _) => Err(Ending::Asked { question, default: None }),
-                (Ok(()), Some(executor)) if reports => Err(Ending::cut_short(&executor)),
-                (Ok(()), lost) => Ok(prompt.map(|prompt| prompt.after(lost.is_some()).text)),
-            };
-            has_passed = self.carry_out_held(actor, &dispatch, &mut claim, epoch, ready, stop).await;
-        }
-        if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
-            limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
-        }
-        (key, claim.position())
-    }
-
-    /// Returns true if a program ran and met no rate limit.
-    async fn carry_out_held(
-        &self,
-        actor: Actor<'_>,
-        dispatch: &Dispatch,
-        claim: &mut Runner<TaskLease>,
-        epoch: u64,
-        ready: Result<Option<String>, Ending>,
-        stop: watch::Receiver<Option<Stop>>,
-    ) -> bool {
-        let unwanted = stop.borrow().clone();
-        let ready = unwanted.map_or(ready, |stop| Err(stop.ending(false)));
-        let has_run = ready.is_ok();
-        let (ending, usage) = match ready {
-            Err(ending) => (ending, Usage::default()),
-            Ok(prompt) => {
-                let began = Instant::now();
-                let (ending, mut usage) =
-                    self.act(actor, dispatch, prompt.unwrap_or_default(), claim, epoch, stop).await;
-                // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
-                // their own.
-                let is_reported = dispatch.parameters.is_timed || !usage.is_nothing();
-                if is_reported && !actor.only_waits() {
-                    usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                }
-                (ending, usage)
-            }
-        };
-        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
-        if let (Some(limits), Actor::Agent(agent, _)) = (limits, actor) {
-            limits.spend(agent, &dispatch.target(), usage.cost_micros, &dispatch.cause).await;
-        }
-        if let (Some(limits), Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. }) =
-            (limits, &ending)
-        {
-            // Before the report, so that nothing else starts meanwhile.
-            let after = retry_after_ms.map(Duration::from_millis);
-            limits.met_limit(actor.name(), &dispatch.target(), after, &dispatch.cause).await;
-        }
-        let has_passed = match &ending {
-            Ending::Completed { .. } | Ending::Asked { .. } => has_run,
-            Ending::Failed { class: FailureClass::Task | FailureClass::TimedOut, run, .. } => run.is_some(),
-            _says_nothing_of_limits => false,
-        };
-        append(claim, TaskCommand::End { epoch, usage, ending }, &dispatch.cause).await;
-        has_passed
-    }
-
-    /// Lets the actor act.
-    async fn act(
-        &self,
-        actor: Actor<'_>,
-        dispatch: &Dispatch,
-        prompt: String,
-        claim: &mut Runner<TaskLease>,
-        epoch: u64,
-        mut plan_stop: watch::Receiver<Option<Stop>>,
-    ) -> (Ending, Usage) {
-        let (stop, mut run_stop) = watch::channel(None);
-        let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
-        let files = self.roster.outputs.as_ref().filter(|_| key_of(tags).is_none());
-        let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
-        let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
-        let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
-        let session = session.filter(|id| !id.is_empty());
-        let (task, attempt, output, is_resumed) = (*task, *attempt, file.clone(), session.is_some());
-        let job = Job { plan, task, attempt, epoch, parameters, output, session };
-        let run = async {
-            match actor {
-                Actor::SubPlan(sub_plan) => {
-                    let (store, agents) = (&self.store, &self.agents);
-                    let (trust, knows_tools) = (self.roster.trust.as_ref(), self.roster.knows_tools);
-                    let run = SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust, knows_tools };
-                    run.run(&mut run_stop).await
-                }
-                Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
-                Actor::Agent(agent, shell) => agent.run(shell, job, prompt, &mut run_stop).await,
-            }
-        };
-        tokio::pin!(run);
-        let acting = async {
-            loop {
-                tokio::select! {
-                    ending = &mut run => return ending,
-                    wanted = wanted(&mut plan_stop), if stop.borrow().is_none() => {
-                        stop.send_replace(Some(wanted));
-                    }
-                }
-            }
-        };
-        let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
-        let watching = async {
-            if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
-                stop.send_replace(Some(self.watch(agent, dispatch, meter, epoch).await));
-            }
-            std::future::pending().await
-        };
-        let ended = tokio::select! {
-            ending = acting => ending,
-            ending = watching => ending,
-        };
-        // After the last look. A session that could not be continued is not tried again.
-        let used = meter.as_mut().map(Meter::usage).unwrap_or_default();
-        let is_dead = is_resumed && matches!(ended.0, Ending::Failed { .. });
-        if let Some(id) = meter.as_ref().and_then(Meter::session).or(is_dead.then_some("")) {
-            keep_session(claim, epoch, id, cause).await;
-        }
-        (ended.0, greater(ended.1, &used))
-    }
-
-    /// Records the session of a run. Returns when the run has used up a budget.
-    async fn watch(&self, agent: &Agent, dispatch: &Dispatch, meter: &mut Meter, epoch: u64) -> Stop {
-        let Dispatch { plan, task, tags, cause, .. } = dispatch;
-        let mut watched = Watched::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target());
-        loop {
-            match watched.next(meter).await {
-                Sight::OverBudget(stop) => return stop,
-                Sight::Session(id) => {
-                    keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
-                }
-            }
-        }
-    }
+/// A job of a worker that has ended.
+struct Ran {
+    key: TaskKey,
+    /// The last position of the task that it knows.
+    position: Position,
+    /// True if it never began, since others lease its files.
+    is_blocked: bool,
 }
 
 /// A task that runs in this worker.
@@ -412,7 +246,9 @@ struct WorkerLoop {
     refused: HashSet<TaskKey>,
     /// By plan: the position of the last end of a task here. No more of its tasks start before the view has reached it.
     read_to: HashMap<String, Position>,
-    jobs: JoinSet<(TaskKey, Position)>,
+    jobs: JoinSet<Ran>,
+    /// The tasks whose files others lease, until when they wait at the most.
+    blocked: HashMap<TaskKey, Instant>,
     /// True while a lease may have to be watched, or a refused claim may be tried again.
     is_restless: bool,
     n_ended: u32,
@@ -424,8 +260,8 @@ impl WorkerLoop {
     fn new(worker: Arc<Worker>, plans: Plans, position: Position) -> Self {
         let (running, refused) = (HashMap::new(), HashSet::new());
         let (read_to, jobs) = (HashMap::new(), JoinSet::new());
-        let (is_restless, n_ended, heard) = (true, 0, HashMap::new());
-        Self { worker, plans, position, running, refused, read_to, jobs, is_restless, n_ended, heard }
+        let (is_restless, n_ended, heard, blocked) = (true, 0, HashMap::new(), HashMap::new());
+        Self { worker, plans, position, running, refused, read_to, jobs, blocked, is_restless, n_ended, heard }
     }
 
     /// Starts tasks while there are free places.
@@ -449,7 +285,7 @@ impl WorkerLoop {
     }
 
     fn next(&self) -> Option<Dispatch> {
-        let Self { worker, plans, running, refused, read_to, .. } = self;
+        let Self { worker, plans, running, refused, read_to, blocked, .. } = self;
         let n_places = running.values().filter(|running| running.takes_place).count();
         let has_place = |actor: Actor<'_>| {
             let n_of_actor = || running.values().filter(|one| one.agent.as_deref() == Some(actor.name())).count();
@@ -461,6 +297,7 @@ impl WorkerLoop {
             is_possible
                 && !read_to.contains_key(&dispatch.plan)
                 && !refused.contains(&dispatch.key())
+                && blocked.get(&dispatch.key()).is_none_or(|until| *until <= Instant::now())
                 && actor().is_some_and(|actor| {
                     has_place(actor) && worker.roster.limits.as_ref().is_none_or(|limits| !limits.holds(actor.name()))
                 })
@@ -473,6 +310,10 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
+        if recorded.stream_id == leases::STREAM {
+            self.blocked.clear();
+            return;
+        }
         if is_followed(recorded) {
             let _ = retrying(|| self.worker.roster.catch_up()).await;
             return;
@@ -504,10 +345,15 @@ impl WorkerLoop {
         self.plans.drop_if_ended(&plan);
     }
 
-    fn end(&mut self, ended: Result<(TaskKey, Position), JoinError>) {
+    fn end(&mut self, ended: Result<Ran, JoinError>) {
         (self.is_restless, self.n_ended) = (true, self.n_ended.wrapping_add(1));
         match ended {
-            Ok((key, position)) => {
+            Ok(Ran { key, is_blocked: true, .. }) => {
+                self.running.remove(&key);
+                self.plans.changed(&key.0);
+                self.blocked.insert(key, Instant::now() + BLOCKED_FOR);
+            }
+            Ok(Ran { key, position, .. }) => {
                 self.running.remove(&key);
                 self.plans.changed(&key.0);
                 if position > self.position {
@@ -541,7 +387,9 @@ impl WorkerLoop {
         let roster = &self.worker.roster;
         let is_open = |agent: &Agent| roster.limits.as_ref().is_some_and(|limits| limits.is_open(&agent.name));
         let waits = roster.agents.iter().any(is_open);
-        self.is_restless = waits || !self.refused.is_empty() || self.foreign_leases().next().is_some();
+        self.blocked.retain(|_, until| *until > Instant::now());
+        self.is_restless =
+            waits || !self.refused.is_empty() || !self.blocked.is_empty() || self.foreign_leases().next().is_some();
         self.refused.clear();
         let life = &self.worker.life;
         let now = self.worker.store.now();

@@ -319,6 +319,8 @@ pub enum TaskError {
     AttemptEnded(u32),
     #[error("the claim with epoch {0} has lost the task")]
     StaleEpoch(u64),
+    #[error("its files are leased: {0}")]
+    Blocked(String),
     #[error("{LOST_MAX} agents were lost with the task: it waits for a person")]
     Parked,
 }

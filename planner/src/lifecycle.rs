@@ -131,6 +131,8 @@ pub enum Wait {
     Stopped { by: TaskId },
     /// A place among the tasks that run at once.
     Place,
+    /// The end of a lease on its files.
+    Files { lease: String },
     /// The end of a running task, which may use less of the budget than is reserved for it.
     Budget,
     /// Its sub-plan.
@@ -180,12 +182,14 @@ pub struct Observed<'a> {
     pub taker: &'a dyn Fn(&TaskPlan) -> Taker,
     /// The state of a sub-plan; unset if there is no such plan.
     pub sub_plan: &'a dyn Fn(&str) -> Option<State>,
+    /// The lease of another that keeps a task of a plan from its files.
+    pub lease: &'a dyn Fn(&PlannerState, &TaskPlan) -> Option<String>,
 }
 
 impl Default for Observed<'_> {
     /// Nothing but the log: holders are alive, and tasks without a command are for people.
     fn default() -> Self {
-        Self { now: None, is_live: &|_| true, taker: &|_| Taker::Nobody, sub_plan: &|_| None }
+        Self { now: None, is_live: &|_| true, taker: &|_| Taker::Nobody, sub_plan: &|_| None, lease: &|_, _| None }
     }
 }
 
@@ -366,7 +370,10 @@ fn of_dispatched(plan: &str, view: &PlanView, task: &Task, observed: &Observed<'
             State::Interrupted.into()
         }
         _ if !view.may_start(task) => Situation { state: State::Waiting, wait: Some(Wait::Place) },
-        Taker::Worker => State::Ready.into(),
+        Taker::Worker => {
+            let wait = (observed.lease)(state, &task.plan).map(|lease| Wait::Files { lease });
+            Situation { state: if wait.is_some() { State::Waiting } else { State::Ready }, wait }
+        }
         Taker::Limited(until) => Situation { state: State::Waiting, wait: Some(Wait::Limit { until: Some(until) }) },
         Taker::Agent => Situation { state: State::Ready, wait: Some(Wait::Agent) },
         Taker::Nobody => Situation { state: State::WaitingForYou, wait: Some(Wait::Work) },

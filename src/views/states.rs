@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 
+use crewlog_executors::crew::warm::Handled;
+use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Holders, TaskSummary, summaries};
 use crewlog_mq::Error;
+use crewlog_planner::crew::leases::{LeaseHolder, Leases};
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::TaskPlan;
+use crewlog_planner::state::PlannerState;
 
 use super::{AsOf, Counts, N_STATES, ViewedPlan};
 
@@ -55,20 +59,23 @@ impl AsOf {
     }
 
     /// The holders at the head. At a past position each is alive until the event that ends its claim.
-    async fn holders(&self) -> Result<Option<Holders>, Error> {
+    async fn holders(&self) -> Result<Option<(Holders, Arc<Handled<Leases>>)>, Error> {
         if self.is_past {
             return Ok(None);
         }
         self.crew.catch_up_decisions().await?;
-        Ok(Some(self.crew.holders_among(&self.handled(&self.kept.agents).await?.0).await?))
+        let holders = self.crew.holders_among(&self.handled(&self.kept.agents).await?.0).await?;
+        Ok(Some((holders, self.handled(&self.kept.leases).await?)))
     }
 
     fn observing<T>(
         &self,
-        holders: Option<&Holders>,
+        seen: Option<&(Holders, Arc<Handled<Leases>>)>,
         sub_plan: &dyn Fn(&str) -> Option<State>,
         judge: impl FnOnce(&Observed<'_>) -> T,
     ) -> T {
+        let holders = seen.map(|(holders, _)| holders);
+        let lease = |state: &PlannerState, task: &TaskPlan| self.lease_in_the_way(&seen?.1.0, state, task);
         let taker = |task: &TaskPlan| match self.crew.roster() {
             Some(roster) if roster.takes(task) => roster.taker(task),
             _ if holders.is_some_and(|holders| holders.agent_takes(task)) => Taker::Agent,
@@ -79,6 +86,19 @@ impl AsOf {
             is_live: &|holder| holders.is_none_or(|holders| holders.is_live(holder)),
             taker: &taker,
             sub_plan,
+            lease: &lease,
         })
+    }
+
+    /// The lease that keeps a task from its files, in words.
+    fn lease_in_the_way(&self, leases: &Leases, state: &PlannerState, task: &TaskPlan) -> Option<String> {
+        leases.iter().next().filter(|_| !task.files.is_empty())?;
+        let kept = state.config.folder.as_deref()?;
+        let folder = self.crew.roster().map_or_else(|| Some(kept.into()), |roster| roster.find(kept).ok())?;
+        let worktree = Worktree::around(&folder);
+        let targets: Vec<_> = task.files.iter().filter_map(|file| worktree.target(&folder, file).ok()).collect();
+        let nobody = LeaseHolder { agent: String::new(), worktree: worktree.name };
+        let blocked = leases.in_the_way(&nobody, &targets, !task.reads_only, false, self.now);
+        blocked.first().map(ToString::to_string)
     }
 }

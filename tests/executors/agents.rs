@@ -110,6 +110,7 @@ async fn run_until(
         parameters: &parameters,
         output: None,
         session: None,
+        variables: Vec::new(),
     };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };

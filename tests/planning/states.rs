@@ -149,7 +149,7 @@ impl Scene {
             Some(_) | None => Taker::Nobody,
         };
         let now = (!self.is_past).then_some(now);
-        judge(&Observed { now, is_live: &is_live, taker: &taker, sub_plan: &|_| self.sub_plan })
+        judge(&Observed { now, is_live: &is_live, taker: &taker, sub_plan: &|_| self.sub_plan, lease: &|_, _| None })
     }
 
     fn states(&self) -> States {

@@ -1,6 +1,6 @@
 //! A dispatched task goes to one executor, or to none.
 
-use crewlog_mq::{Append, Cause, Expected, Memory, Metadata, NewEvent, Options, Position};
+use crewlog_mq::{Append, Cause, Expected, Memory, Metadata, NewEvent, Options, Position, Timestamp};
 use crewlog_planner::claim::{Ending, Executor};
 use crewlog_planner::event::Usage;
 use crewlog_planner::plan::NodeKind;
@@ -51,8 +51,9 @@ impl Rig {
             cause: Cause::request(),
         };
         let (_wants, mut stop) = watch::channel(None);
+        let bid = Bid { name: "shell", dispatch: &dispatch, with: None };
         let begin = |_: Option<&Executor>| starts.then_some(None);
-        claim_task(&self.store, life, "shell", &mut self.claim(), &dispatch, begin, &mut stop).await
+        claim_task(&self.store, life, &mut self.claim(), bid, begin, &mut stop).await
     }
 
     async fn order(&self, command: TaskCommand) {

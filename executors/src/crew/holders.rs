@@ -73,7 +73,7 @@ impl Crew {
         for (name, agent) in agents.iter() {
             if is_gone(locks, agents, name, now) {
                 gone.insert(name.to_owned());
-            } else {
+            } else if !agent.is_run() {
                 let names = agent.profile.capabilities.iter().chain([&agent.profile.program]).cloned();
                 present.extend(names.chain([name.to_owned()]));
             }

@@ -27,7 +27,7 @@ pub async fn report(
         let (executor, ending, now) = (life.executor(NAME), ending.clone(), store.now());
         let by = Claim { attempt, executor, now, dead_epoch, ..Claim::default() };
         let command = |_: &TaskLease| TaskCommand::Report { claim: by, ending };
-        match execute_unless_proven(store, claim, life, now, command, &request()).await {
+        match execute_unless_proven(store, claim, life, command, None, &request()).await {
             Err(ExecuteError::Refused(TaskError::Held { executor, epoch, .. }))
                 if dead_epoch != Some(epoch) && life.is_dead(&executor) =>
             {

@@ -27,6 +27,7 @@ pub mod process;
 pub mod project;
 pub mod reacting;
 mod refusal;
+pub(crate) mod runs;
 mod shared;
 mod signs;
 pub mod similar;

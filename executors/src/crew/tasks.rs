@@ -455,7 +455,7 @@ pub(super) async fn execute(claim: &mut Runner<TaskLease>, command: TaskCommand)
 }
 
 /// The events of a claim as a write; `None` if there are none.
-fn write_of<H: Handler>(
+pub(super) fn write_of<H: Handler>(
     runner: &Runner<H>,
     stream: &str,
     command: &Value,

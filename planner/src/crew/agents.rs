@@ -204,6 +204,9 @@ pub struct Wish {
 }
 
 impl Wish {
+    /// The beginning of the session of a run that crewlog started. Its agent has the name of its task.
+    pub const OF_RUN: &str = "run:";
+
     /// This name, and no other.
     #[must_use]
     pub fn of(name: &str) -> Self {
@@ -271,6 +274,12 @@ impl Agent {
             Liveness::Stuck => Some(self.last_sign().plus(LOST_AFTER)),
             Liveness::Lost | Liveness::Left => None,
         }
+    }
+
+    /// True for a run that crewlog started: it takes no other task.
+    #[must_use]
+    pub fn is_run(&self) -> bool {
+        self.session.starts_with(Wish::OF_RUN)
     }
 
     /// True if it was seen so recently that another call says nothing.
@@ -403,8 +412,12 @@ impl Agents {
     /// # Errors
     /// An invalid name, an absent parent, or [`CrewError::Full`].
     pub fn name_for(&self, wish: &Wish, session: &str, program: &str) -> Result<String, CrewError> {
-        let wanted = wish.full_name().map(|name| checked(name, wish.parent.as_deref())).transpose();
         let parent = wish.parent.as_deref();
+        // That of a run is its task's. One that is too long for a name is made from the program's.
+        let task = wish.given.as_ref().filter(|_| session.starts_with(Wish::OF_RUN) && parent.is_none());
+        let above = task.and_then(|task| task.split_once('/')).map(|(plan, _)| plan).or(parent);
+        let wanted = wish.full_name().filter(|name| task.is_none() || is_name(name));
+        let wanted = wanted.map(|name| checked(name, above)).transpose();
         if let Some(parent) = parent {
             self.known(parent)?;
         }
@@ -416,7 +429,7 @@ impl Agents {
             let next = (2..=AGENTS_MAX).map(|n| format!("{wanted}-{n}"));
             return match wish.name.is_some() || may_have(&wanted) {
                 true => Ok(wanted),
-                false => checked(next.clone().find(may_have).ok_or_else(full)?, parent),
+                false => checked(next.clone().find(may_have).ok_or_else(full)?, above),
             };
         }
         let below = |name: &str| parent.map_or_else(|| name.to_owned(), |parent| format!("{parent}/{name}"));

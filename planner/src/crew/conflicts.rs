@@ -274,7 +274,7 @@ impl ProjectConflicts {
         let newcomer = Held::of(running, self.held.get(&claim)?)?;
         let before = self.held.range(..claim).filter_map(|(claim, task)| {
             let other = Held::of(running, task)?;
-            if newcomer.task.is_one_with(other.task) {
+            if newcomer.task.is_one_with(other.task) || newcomer.executor == other.executor {
                 return None;
             }
             let (own, theirs, pattern) = newcomer.overlap(&other)?;

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
-use crate::context::agent_id;
+use crate::context::{CREWLOG_SESSION, agent_id};
 use crate::ui::text::sha256;
 
 /// The most handles kept; the oldest is forgotten.
@@ -191,6 +191,7 @@ impl Members {
             worktree = worktree.of_repository(&self.folder.join(&path)).ok_or_else(elsewhere)?;
         }
         let is_own = self.own.is_some() && parent.is_none();
+        let is_run = is_own && run_session().is_some();
         let session = of_handle.or_else(|| own_session(client)).unwrap_or_else(|| session_of(&random()));
         let asked: Option<String> = args.get("name");
         if let Some(held) = crew.agents().await?.joined_as(&session, None)
@@ -207,12 +208,12 @@ impl Members {
             capabilities: args.get("capabilities"),
             focus: focus.iter().filter_map(|path| worktree.target(&worktree.root, path).ok()).collect(),
             worktree: worktree.name.clone(),
-            // Over HTTP the agent's process is unknown.
-            process: self.own.is_some().then(|| crew.process(&program)),
-            program_process: self.own.is_some().then(|| ancestors().into_iter().next()).flatten(),
+            // Over HTTP the agent's process is unknown. A run ends with its worker.
+            process: (self.own.is_some() && !is_run).then(|| crew.process(&program)),
+            program_process: (self.own.is_some() && !is_run).then(|| ancestors().into_iter().next()).flatten(),
             program,
         };
-        let given = agent_id().filter(|_| is_own);
+        let given = agent_id().filter(|_| is_own && !is_run);
         let wish = Wish { name: asked.or(earlier_name), given, parent, over: None };
         let joined = crew.join(Join { wish, session, profile }).await?;
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
@@ -227,7 +228,8 @@ impl Members {
     pub async fn leave(&self, crew: &Crew) {
         let Some(own) = &self.own else { return };
         let mut leaving: Vec<_> = self.handles().values().cloned().collect();
-        leaving.extend(own.lock().await.clone());
+        // A run leaves when its worker says how it ended.
+        leaving.extend(own.lock().await.clone().filter(|_| run_session().is_none()));
         for member in leaving {
             leave(crew, &member, "its program ended".to_owned()).await;
         }
@@ -248,7 +250,12 @@ fn own_session(client: &Client) -> Option<String> {
     // A program started by another one inherits that one's variables.
     let is_claude = client.program.as_deref() == Some("claude-code");
     let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
-    variable.or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
+    run_session().or(variable).or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
+}
+
+/// The session of the run that crewlog started, and that the program of this process belongs to.
+fn run_session() -> Option<String> {
+    std::env::var(CREWLOG_SESSION).ok().filter(|session| session.starts_with(Wish::OF_RUN))
 }
 
 /// The session of a handle, which no reader of the log can turn back into the handle.

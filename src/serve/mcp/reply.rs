@@ -82,7 +82,7 @@ impl From<Refusal> for Refused {
             Refusal::NotReady(_) | Refusal::Task(TaskError::AttemptEnded(_)) => ("not_ready", OTHER_TASK),
             Refusal::Busy => ("busy", "call again in a moment"),
             Refusal::Crew(_)
-            | Refusal::Task(TaskError::StaleEpoch(_))
+            | Refusal::Task(TaskError::StaleEpoch(_) | TaskError::Blocked(_))
             | Refusal::NoTask(_)
             | Refusal::NoRecipient(_) => {
                 ("refused", "the message says why: change the call, or do other work and call again later")

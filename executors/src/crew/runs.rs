@@ -1,0 +1,162 @@
+//! Runs of tasks as agents of the crew. A run of an agent, and of any step that declares files, joins under the name of its task.
+//! Its claim leases these files in the same append, its program acts under the leases, and it leaves with how it ended.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crewlog_mq::{Cause, Error, ExecuteError, Handler, Runner};
+use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease};
+use crewlog_planner::crew::agents::{LeaveOutcome, Profile, Wish};
+use crewlog_planner::crew::leases::{LeaseCommand, Request};
+use crewlog_planner::event::TaskInput;
+use crewlog_planner::text::single_line;
+use futures::future::BoxFuture;
+
+use super::Refusal;
+use super::state::{Caller, Crew, Join};
+use super::tasks::write_of;
+use super::worktree::Worktree;
+use crate::caller;
+use crate::claiming::Joint;
+use crate::signs::Signs;
+
+/// How long the leases of a run last without a sign of life of its worker.
+const TTL: Duration = Duration::from_secs(180);
+/// The most characters of the note with which a run leaves.
+const NOTE_CHARS_MAX: usize = 200;
+
+/// A run that has joined.
+pub(crate) struct Member {
+    crew: Arc<Crew>,
+    caller: Caller,
+    session: String,
+    request: Option<Request>,
+}
+
+impl Member {
+    /// Joins as the run of a task by an executor of a worker; `target` is the name of the task.
+    ///
+    /// # Errors
+    /// The leases in the way, or another refusal of the crew.
+    pub(crate) async fn join(
+        crew: &Arc<Crew>,
+        target: &str,
+        input: &TaskInput,
+        executor: &str,
+    ) -> Result<Self, Refusal> {
+        let folder = input.folder.as_ref().map_or_else(|| std::env::current_dir().unwrap_or_default(), PathBuf::from);
+        let worktree = Worktree::around(&folder);
+        // Files outside of the worktree cannot be leased.
+        let targets: Vec<_> = input.files.iter().filter_map(|file| worktree.target(&folder, file).ok()).collect();
+        let mut holder = Caller { agent: String::new(), epoch: 0, worktree: worktree.name.clone() };
+        // Only the end of a dead agent can help.
+        loop {
+            let leases = crew.leases().await?;
+            let writes = !input.reads_only;
+            let blocked = leases.in_the_way(&holder.holder(), &targets, writes, false, crew.store().now());
+            drop(leases);
+            if blocked.is_empty() {
+                break;
+            }
+            if !crew.bury().await? {
+                return Err(crewlog_planner::crew::CrewError::Held(blocked).into());
+            }
+        }
+        let session = format!("{}{}", Wish::OF_RUN, crewlog_mq::new_event_id().simple());
+        let profile = Profile {
+            program: executor.to_owned(),
+            model: None,
+            capabilities: Vec::new(),
+            focus: Vec::new(),
+            worktree: worktree.name,
+            process: Some(crew.process(executor)),
+            program_process: None,
+        };
+        let wish = Wish { given: Some(target.to_owned()), ..Wish::default() };
+        holder = crew.join(Join { wish, session: session.clone(), profile }).await?.caller;
+        let request = Request {
+            holder: holder.holder(),
+            targets,
+            is_exclusive: !input.reads_only,
+            ttl: TTL,
+            reason: format!("task {target}"),
+            task: Some(target.to_owned()),
+            is_strict: false,
+        };
+        let request = Some(request).filter(|request| !request.targets.is_empty());
+        Ok(Self { crew: crew.clone(), caller: holder, session, request })
+    }
+
+    /// The leases that its claim takes, if it takes any.
+    pub(crate) fn leases(&self) -> Option<&dyn Joint> {
+        self.request.is_some().then_some(self as &dyn Joint)
+    }
+
+    /// The variables by which its program, and what that starts, acts for it.
+    pub(crate) fn variables(&self) -> [(String, String); 2] {
+        [("AGENT_ID", &self.caller.agent), ("CREWLOG_SESSION", &self.session)]
+            .map(|(name, value)| (name.to_owned(), value.clone()))
+    }
+
+    /// Shows that it lives, as long as it is polled.
+    pub(crate) async fn stay(&self) -> Infallible {
+        loop {
+            tokio::time::sleep(crewlog_planner::crew::agents::SEEN_EVERY).await;
+            let (store, space) = (self.crew.store(), super::signs::space(self.crew.project()));
+            if let Err(error) = Signs::put(store, &space, &self.caller.agent).await {
+                error.warn("a sign of life of a run was not recorded");
+            }
+        }
+    }
+
+    /// Ends its leases and its membership. A fault leaves them to the timers.
+    pub(crate) async fn leave(self, ending: Option<&Ending>) {
+        let (outcome, note) = match ending {
+            Some(Ending::Completed { .. }) => (LeaveOutcome::Success, String::new()),
+            Some(Ending::Failed { error: said, .. } | Ending::Stopped { reason: said }) => {
+                (LeaveOutcome::Failure, single_line(said, NOTE_CHARS_MAX))
+            }
+            Some(Ending::Asked { question: said, .. } | Ending::Released { reason: said, .. }) => {
+                (LeaveOutcome::Success, single_line(said, NOTE_CHARS_MAX))
+            }
+            None => (LeaveOutcome::Success, "its task went to another worker".to_owned()),
+        };
+        if let Err(error) = self.crew.leave(&self.caller, outcome, note, String::new()).await {
+            tracing::warn!(%error, agent = self.caller.agent, "a run has left without a word");
+        }
+    }
+}
+
+impl Joint for Member {
+    fn append<'a>(
+        &'a self,
+        claim: &'a mut Runner<TaskLease>,
+        command: TaskCommand,
+        cause: &'a Cause,
+    ) -> BoxFuture<'a, Result<(), ExecuteError<TaskError>>> {
+        Box::pin(async move {
+            let events = claim.handler().clone().process(command.clone()).map_err(ExecuteError::Refused)?;
+            let write = write_of(claim, claim::STREAM, &command.recorded(), &events, cause)?;
+            let now = self.crew.store().now();
+            let Some(request) = self.request.clone() else { return Ok(()) };
+            let command = LeaseCommand::Reserve { request, wait_until: None, now };
+            let mut leases = self.crew.leases().await?;
+            let executed = leases.runner().execute_with(command, &caller::request(), write.as_slice()).await;
+            drop(leases);
+            match executed {
+                Ok(_) => Ok(claim.catch_up().await?),
+                Err(ExecuteError::Refused(why)) => Err(ExecuteError::Refused(TaskError::Blocked(why.to_string()))),
+                // Another claim came first.
+                Err(ExecuteError::Store(Error::SequenceMismatch { stream_id, aggregate_id, .. })) => {
+                    Err(ExecuteError::Contended { stream_id, aggregate_id, attempts: 1 })
+                }
+                Err(ExecuteError::Contended { stream_id, aggregate_id, attempts }) => {
+                    Err(ExecuteError::Contended { stream_id, aggregate_id, attempts })
+                }
+                Err(ExecuteError::Store(error)) => Err(error.into()),
+            }
+        })
+    }
+}

@@ -1,0 +1,270 @@
+//! Carries one task out: as a member of the crew, from the claim to its end.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use crewlog_mq::Runner;
+use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
+use crewlog_planner::crew::CrewError;
+use crewlog_planner::event::{FailureClass, Usage};
+use crewlog_planner::sealed::key_of;
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::{InterruptedTask, Ran, Worker};
+use crate::agent::Agent;
+use crate::attachments;
+use crate::breakers::Clearance;
+use crate::caller::host;
+use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session};
+use crate::consent::Input;
+use crate::crew::runs::Member;
+use crate::crew::{Crew, Refusal};
+use crate::metering::{Meter, Sight, Watched, greater};
+use crate::prompts::Rendered;
+use crate::queue::Dispatch;
+use crate::roster::Actor;
+use crate::run::{Job, Stop, wanted};
+use crate::subplans::SubPlanRun;
+
+impl Worker {
+    /// Carries a task out from the claim to its end.
+    pub(super) async fn carry_out(
+        self: Arc<Self>,
+        mut dispatch: Dispatch,
+        prompt: Option<Rendered>,
+        held: Arc<AtomicU64>,
+        mut stop: watch::Receiver<Option<Stop>>,
+    ) -> Ran {
+        let (key, seen) = (dispatch.key(), dispatch.seen);
+        let not_run = |key| Ran { key, position: seen, is_blocked: false };
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return not_run(key) };
+        if let Some(trust) = &self.roster.trust {
+            let input = Input::of_dispatch(&dispatch.plan, dispatch.task, &dispatch.parameters);
+            if !trust.agrees(&input, actor.name(), &dispatch.cause).await {
+                return not_run(key);
+            }
+        }
+        if let Some(kept) = &dispatch.parameters.folder {
+            let Ok(folder) = self.roster.find(kept) else { return not_run(key) };
+            dispatch.parameters.folder = Some(folder.to_string_lossy().into_owned());
+        }
+        let Some(actor) = self.roster.actor(dispatch.kind, &dispatch.parameters) else { return not_run(key) };
+        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
+        let start = match limits {
+            Some(limits) => limits.start(actor.name(), &dispatch.target(), &dispatch.cause).await,
+            None => Clearance::Free,
+        };
+        if start == Clearance::Refused {
+            return not_run(key);
+        }
+        let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
+        let (member, mut is_blocked) = self.member(actor, &dispatch).await;
+        let checked = attachments::checked(&dispatch.parameters).await;
+        let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
+        // An agent's prompt depends on the claim: an earlier run may have been cut off.
+        let begin = |lost: Option<&Executor>| {
+            let is_ready = checked.is_ok() && (lost.is_none() || !reports);
+            is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
+        };
+        let mut has_passed = false;
+        let bid = Bid { name: actor.name(), dispatch: &dispatch, with: member.as_ref().and_then(Member::leases) };
+        let claimed = match is_blocked {
+            true => ClaimOutcome::Blocked,
+            false => claim_task(&self.store, &self.life, &mut claim, bid, begin, &mut stop).await,
+        };
+        is_blocked = claimed == ClaimOutcome::Blocked;
+        let mut ended = None;
+        if let ClaimOutcome::Won(epoch) = claimed {
+            held.store(epoch, Ordering::Relaxed);
+            let lost = claim.handler().interrupted.clone();
+            let ready = match (checked, lost) {
+                (Err(question), _) => Err(Ending::Asked { question, default: None }),
+                (Ok(()), Some(executor)) if reports => Err(Ending::cut_short(&executor)),
+                (Ok(()), lost) => Ok(prompt.map(|prompt| prompt.after(lost.is_some()).text)),
+            };
+            let run = Held { dispatch: &dispatch, member: member.as_ref(), epoch };
+            (ended, has_passed) = self.carry_out_held(actor, run, &mut claim, ready, stop).await;
+        }
+        if let Some(member) = member {
+            // A text of an encrypted plan is in no event of the crew.
+            member.leave(ended.as_ref().filter(|_| key_of(&dispatch.tags).is_none())).await;
+        }
+        if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
+            limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
+        }
+        Ran { key, position: claim.position(), is_blocked }
+    }
+
+    /// The run as a member of the crew, if it is one; true in place of it while others lease its files.
+    async fn member(&self, actor: Actor<'_>, dispatch: &Dispatch) -> (Option<Member>, bool) {
+        let is_member =
+            matches!(actor, Actor::Agent(..)) || !(dispatch.parameters.files.is_empty() || actor.only_waits());
+        let project = dispatch.tags.iter().find_map(|tag| tag.strip_prefix("project:"));
+        let Some(project) = project.filter(|_| is_member) else { return (None, false) };
+        let crew = {
+            let mut crews = self.crews.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Crew::new(&self.store, project, Arc::clone(&self.life)));
+            Arc::clone(crews.entry(project.to_owned()).or_insert_with(new))
+        };
+        // A name may be a text.
+        let target = match key_of(&dispatch.tags) {
+            Some(_) => claim::aggregate_id(&dispatch.plan, dispatch.task),
+            None => dispatch.target(),
+        };
+        match Member::join(&crew, &target, &dispatch.parameters, actor.name()).await {
+            Ok(member) => (Some(member), false),
+            Err(Refusal::Crew(CrewError::Held(blocked))) => {
+                let why = blocked.first().map(ToString::to_string).unwrap_or_default();
+                if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{target} {why}")) {
+                    tracing::warn!("{target} waits for its files: {why}");
+                }
+                (None, true)
+            }
+            Err(error) => {
+                tracing::warn!(%error, task = target, "the run is no agent of the crew, and leases nothing");
+                (None, false)
+            }
+        }
+    }
+
+    /// Returns the end that was reported, and true if a program ran and met no rate limit.
+    async fn carry_out_held(
+        &self,
+        actor: Actor<'_>,
+        run: Held<'_>,
+        claim: &mut Runner<TaskLease>,
+        ready: Result<Option<String>, Ending>,
+        stop: watch::Receiver<Option<Stop>>,
+    ) -> (Option<Ending>, bool) {
+        let Held { dispatch, epoch, .. } = run;
+        let unwanted = stop.borrow().clone();
+        let ready = unwanted.map_or(ready, |stop| Err(stop.ending(false)));
+        let has_run = ready.is_ok();
+        let (ending, usage) = match ready {
+            Err(ending) => (ending, Usage::default()),
+            Ok(prompt) => {
+                let began = Instant::now();
+                let (ending, mut usage) = self.act(actor, run, prompt.unwrap_or_default(), claim, stop).await;
+                // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
+                // their own.
+                let is_reported = dispatch.parameters.is_timed || !usage.is_nothing();
+                if is_reported && !actor.only_waits() {
+                    usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+                }
+                (ending, usage)
+            }
+        };
+        let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
+        if let (Some(limits), Actor::Agent(agent, _)) = (limits, actor) {
+            limits.spend(agent, &dispatch.target(), usage.cost_micros, &dispatch.cause).await;
+        }
+        if let (Some(limits), Ending::Failed { class: FailureClass::RateLimited { retry_after_ms }, .. }) =
+            (limits, &ending)
+        {
+            // Before the report, so that nothing else starts meanwhile.
+            let after = retry_after_ms.map(Duration::from_millis);
+            limits.met_limit(actor.name(), &dispatch.target(), after, &dispatch.cause).await;
+        }
+        let has_passed = match &ending {
+            Ending::Completed { .. } | Ending::Asked { .. } => has_run,
+            Ending::Failed { class: FailureClass::Task | FailureClass::TimedOut, run, .. } => run.is_some(),
+            _says_nothing_of_limits => false,
+        };
+        let end = TaskCommand::End { epoch, usage, ending: ending.clone() };
+        let is_told = append(claim, end, &dispatch.cause).await;
+        (is_told.then_some(ending), has_passed)
+    }
+
+    /// Lets the actor act.
+    async fn act(
+        &self,
+        actor: Actor<'_>,
+        Held { dispatch, member, epoch }: Held<'_>,
+        prompt: String,
+        claim: &mut Runner<TaskLease>,
+        mut plan_stop: watch::Receiver<Option<Stop>>,
+    ) -> (Ending, Usage) {
+        let (stop, mut run_stop) = watch::channel(None);
+        let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
+        let files = self.roster.outputs.as_ref().filter(|_| key_of(tags).is_none());
+        let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
+        let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
+        let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
+        let session = session.filter(|id| !id.is_empty());
+        let (task, attempt, output, is_resumed) = (*task, *attempt, file.clone(), session.is_some());
+        let variables = member.map(Member::variables).into_iter().flatten().collect();
+        let job = Job { plan, task, attempt, epoch, parameters, output, session, variables };
+        let run = async {
+            match actor {
+                Actor::SubPlan(sub_plan) => {
+                    let (store, agents) = (&self.store, &self.agents);
+                    let (trust, knows_tools) = (self.roster.trust.as_ref(), self.roster.knows_tools);
+                    let run = SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust, knows_tools };
+                    run.run(&mut run_stop).await
+                }
+                Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
+                Actor::Agent(agent, shell) => agent.run(shell, job, prompt, &mut run_stop).await,
+            }
+        };
+        tokio::pin!(run);
+        let acting = async {
+            loop {
+                tokio::select! {
+                    ending = &mut run => return ending,
+                    wanted = wanted(&mut plan_stop), if stop.borrow().is_none() => {
+                        stop.send_replace(Some(wanted));
+                    }
+                }
+            }
+        };
+        let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
+        let watching = async {
+            if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
+                stop.send_replace(Some(self.watch(agent, dispatch, meter, epoch).await));
+            }
+            std::future::pending().await
+        };
+        let staying = async {
+            match member {
+                Some(member) => member.stay().await,
+                None => std::future::pending().await,
+            }
+        };
+        let ended = tokio::select! {
+            ending = acting => ending,
+            never = staying => match never {},
+            ending = watching => ending,
+        };
+        // After the last look. A session that could not be continued is not tried again.
+        let used = meter.as_mut().map(Meter::usage).unwrap_or_default();
+        let is_dead = is_resumed && matches!(ended.0, Ending::Failed { .. });
+        if let Some(id) = meter.as_ref().and_then(Meter::session).or(is_dead.then_some("")) {
+            keep_session(claim, epoch, id, cause).await;
+        }
+        (ended.0, greater(ended.1, &used))
+    }
+
+    /// Records the session of a run. Returns when the run has used up a budget.
+    async fn watch(&self, agent: &Agent, dispatch: &Dispatch, meter: &mut Meter, epoch: u64) -> Stop {
+        let Dispatch { plan, task, tags, cause, .. } = dispatch;
+        let mut watched = Watched::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target());
+        loop {
+            match watched.next(meter).await {
+                Sight::OverBudget(stop) => return stop,
+                Sight::Session(id) => {
+                    keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
+                }
+            }
+        }
+    }
+}
+
+/// A claimed task.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    dispatch: &'a Dispatch,
+    member: Option<&'a Member>,
+    epoch: u64,
+}
