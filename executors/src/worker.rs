@@ -77,7 +77,7 @@ pub struct Worker {
     interrupted: InterruptedTask,
     /// The planner of sub-plans.
     agents: Agents,
-    /// The reasons of waits that were told: missing folders, and files that others lease.
+    /// The waits that a person has read of: for missing folders, and for files that others lease.
     told: Mutex<HashSet<String>>,
 }
 

@@ -241,12 +241,13 @@ impl TaskLine {
         let text = match (&task.error, &task.result) {
             (Some(error), _) => format!("error: {error}; {}", task.description),
             (None, Some(result)) => format!("{}: {result}", task.description),
-            (None, None) => match &task.last_output {
-                Some(last) => {
+            (None, None) => match (&task.waits_for, &task.last_output) {
+                (Some(lease), _) => format!("{lease}: {}", task.description),
+                (None, Some(last)) => {
                     let age = moment_of(&last.at).map(age_of).unwrap_or_default();
                     format!("{} ({age} ago), {}", last.line, task.description)
                 }
-                None => task.description.clone(),
+                (None, None) => task.description.clone(),
             },
         };
         Row::new(task.id.clone(), place, tone, &[&task.id, state.words(), &age, executor, &text])

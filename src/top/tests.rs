@@ -71,6 +71,7 @@ fn task(id: &str, state: lifecycle::State, text: &str, error: Option<&str>) -> T
         last_output: None,
         deadline: None,
         retry_at: None,
+        waits_for: None,
         compensates: None,
         plan: None,
     };

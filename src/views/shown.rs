@@ -2,7 +2,7 @@
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};
-use crewlog_planner::lifecycle::{State, States};
+use crewlog_planner::lifecycle::{Situation, State, States, Wait};
 use crewlog_planner::plan::{Condition, Parent, TaskId};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -80,6 +80,9 @@ pub struct TaskShown {
     pub last_output: Option<LineShown>,
     pub deadline: Option<String>,
     pub retry_at: Option<String>,
+    /// The lease of another that keeps it from its files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for: Option<String>,
     /// The task that it undoes.
     pub compensates: Option<String>,
     /// The sub-plan that carries it out.
@@ -131,7 +134,7 @@ impl PlanShown {
             status: states.plan.state,
             at,
             parent: state.parent.clone(),
-            tasks: tasks.map(|task| TaskShown::of(plan, view, task, states.task(task.plan.id).state)).collect(),
+            tasks: tasks.map(|task| TaskShown::of(plan, view, task, states.task(task.plan.id))).collect(),
             questions: questions.map(|question| QuestionShown::of(view, question)).collect(),
             deadline: state.due(Timer::Plan).map(rfc3339),
             stopped_by: state.stopped_by.and_then(|task| name_of(view, task)),
@@ -163,7 +166,7 @@ pub fn name_of(view: &PlanView, task: TaskId) -> Option<String> {
 }
 
 impl TaskShown {
-    fn of(plan: &str, view: &PlanView, task: &Task, now: State) -> Self {
+    fn of(plan: &str, view: &PlanView, task: &Task, now: Situation) -> Self {
         let (state, step) = (view.state(), &task.plan);
         let times = view.times(step.id);
         let depends_on = step.depends_on.iter().map(|one| name_of(view, one.task).unwrap_or_default());
@@ -171,7 +174,7 @@ impl TaskShown {
             id: step.name(),
             description: step.description.clone(),
             kind: step.kind.as_str(),
-            state: now,
+            state: now.state,
             depends_on: depends_on.collect(),
             command: step.command.clone(),
             condition: step.condition.as_ref().map(Condition::words),
@@ -189,6 +192,10 @@ impl TaskShown {
             last_output: None,
             deadline: state.due(Timer::Task(step.id)).map(rfc3339),
             retry_at: state.due(Timer::Retry(step.id)).map(rfc3339),
+            waits_for: match now.wait {
+                Some(Wait::Files { lease }) => Some(lease),
+                _another => None,
+            },
             compensates: step.compensates.and_then(|task| name_of(view, task)),
             plan: task.sub_plan_id(plan),
         }

@@ -29,10 +29,11 @@ pub fn form(heading: &str) -> Value {
     serde_json::from_str(form.split_once("\n```").expect("it ends").0).expect("the form is JSON")
 }
 
-/// Two commands on one file that certainly overlap: each waits for the other to start.
+/// A command and an agent on one file that certainly overlap: each waits for the other to start.
 fn two_that_meet(scene: &Scene) -> String {
     super::scene::named_pipe(scene, "one");
-    let text = "- [P] Run `echo a > one; touch shared.txt`\n- [P] Run `read a < one; touch shared.txt`\n";
+    scene.write("crewlog.toml", "[executors.shaper]\ncommand = ['sh', '-c', 'read a < one; echo done']\n");
+    let text = "- [P] Run `echo a > one; touch shared.txt`\n- [P] Shape shared.txt\n";
     let (plan, ran) = scene.plan(text);
     ran.expect(0);
     plan

@@ -22,6 +22,7 @@ mod hostile;
 pub mod inbox;
 mod limits;
 mod logs;
+mod members;
 mod moved;
 mod names;
 mod pasted;

@@ -93,7 +93,8 @@ fn tasks_have_their_labels_in_all_texts() {
     let mut gates = ["one", "two", "three"].map(|name| Gate::new(&scene, name));
     let wait = |name: &str| format!("{}; read line < go-{name}", Gate::pass(name));
     let [one, two, three] = ["one", "two", "three"].map(wait);
-    let parallel = format!("   - Run `{one}; echo >> notes.txt`\n   - Run `{two}; echo >> notes.txt`\n");
+    let parallel = format!("   - Run `{one}; echo >> notes.txt`\n   - Mend notes.txt\n");
+    scene.write("crewlog.toml", format!("[executors.mender]\ncommand = '{two}'\n"));
     scene.write("plan.md", format!("# Ship\n1. Run `true`\n2. In parallel:\n{parallel}3. Run `{three}; exit 3`\n"));
     let mut running = scene.start(&["run", "plan.md", "--yes"]);
     let plan = running.stdout.line().trim().to_owned();

@@ -349,6 +349,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         status: TaskStatus::Skipped,
         unblocks: true,
         error: Some("not run: the parent plan was undoing it".into()),
+        is_paused: false,
         ..kept(task)
     };
     let is_undone = |undone: &Task| {

@@ -102,6 +102,7 @@ struct RunningTask {
     project: String,
     writes: bool,
     patterns: Vec<Pattern>,
+    is_command: bool,
     hold: Option<TaskClaim>,
 }
 
@@ -153,7 +154,7 @@ pub struct Moment {
 
 impl Snapshot for Conflicts {
     const FOLD: &'static str = "conflicts";
-    const VERSION: u32 = 6;
+    const VERSION: u32 = 7;
 }
 
 impl Projection for Conflicts {
@@ -210,7 +211,8 @@ impl Conflicts {
             if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
                 let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
                 let project = project_of(recorded).to_owned();
-                self.running.insert(of(task_id), RunningTask { project, writes, patterns, hold: None });
+                let is_command = parameters.command.is_some();
+                self.running.insert(of(task_id), RunningTask { project, writes, patterns, is_command, hold: None });
             }
         } else if let Event::TaskStatusUpdated { task_id, status, .. } = event
             && status != TaskStatus::Running
@@ -274,7 +276,7 @@ impl ProjectConflicts {
         let newcomer = Held::of(running, self.held.get(&claim)?)?;
         let before = self.held.range(..claim).filter_map(|(claim, task)| {
             let other = Held::of(running, task)?;
-            if newcomer.task.is_one_with(other.task) || newcomer.executor == other.executor {
+            if newcomer.task.is_one_with(other.task) || newcomer.is_by_worker_of(&other) {
                 return None;
             }
             let (own, theirs, pattern) = newcomer.overlap(&other)?;
@@ -315,6 +317,11 @@ impl<'a> Held<'a> {
     fn of(running: &'a Tasks, task: &'a TaskRef) -> Option<Self> {
         let running = running.get(task)?;
         Some(Self { task, running, executor: &running.hold.as_ref()?.executor })
+    }
+
+    /// True for two commands of one worker: it is no conflict with itself. Each run of an agent is an agent of its own.
+    fn is_by_worker_of(&self, other: &Self) -> bool {
+        self.running.is_command && other.running.is_command && self.executor == other.executor
     }
 
     /// The indexes of the overlapping patterns on both sides, and the first overlapping pair as text.

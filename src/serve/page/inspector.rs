@@ -160,6 +160,7 @@ fn facts(look: &Look<'_>, plan: &Chosen, task: &TaskShown, state: State) -> Vec<
         ("ended", time(&task.ended_at)),
         ("deadline", time(&task.deadline)),
         ("retries", time(&task.retry_at)),
+        ("waits for", text(task.waits_for.as_ref())),
         ("took", took.unwrap_or_default()),
     ]
 }
