@@ -114,7 +114,7 @@ async fn begin(store: &EventStore, n: usize) -> Result<(), Failure> {
     let steps = (3..=N_TASKS).map(|task| format!("{task}. Look at part {task} (depends on 2)\n"));
     let user_input = format!("1. Look at it\n2. Go on (depends on 1)\n{}", steps.collect::<String>());
     let config = PlannerConfig { parallelism: 8, ..PlannerConfig::default() };
-    let command = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let command = Command::of_text(user_input, config, false).expect("it is a plan");
     let plan = format!("plan-{n}");
     let mut planner = planner_of(store, &plan, vec![plan_tag(&plan)]).await?;
     let cause = Cause::request().keeping(command.recorded());

@@ -129,7 +129,7 @@ async fn plan(store: &EventStore) -> Result<(), Failure> {
     let title = Some("Rewrite the shop".to_owned());
     let proposal = Box::new(Proposal { tasks: tasks.collect(), title, ..Proposal::default() });
     let config = PlannerConfig { parallelism: 100, ..PlannerConfig::default() };
-    let command = Command::Propose { proposal, attachments: Vec::new(), config };
+    let command = Command::Initialize { proposal, attachments: Vec::new(), config };
     let mut planner = planner_of(store, PLAN, vec![plan_tag(PLAN), format!("project:{PROJECT}")]).await?;
     let cause = Cause::request().keeping(command.recorded());
     planner.execute(command, &cause).await?;

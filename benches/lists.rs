@@ -74,7 +74,7 @@ async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Resu
     let store = EventStore::open(log).await?;
     let text = (1..=n_tasks).map(|n| format!("{n}. Run `cargo test -p shop-{n}`\n")).collect::<String>();
     let config = PlannerConfig { standing, ..PlannerConfig::default() };
-    let initialize = Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: true };
+    let initialize = Command::of_text(text, config, true).expect("it is a plan");
     let mut planner = Planner::default();
     let mut of_plan = vec![planner.process(initialize)?];
     for n in 1..=n_tasks as u64 {

@@ -29,12 +29,7 @@ const SORTS: [(&str, &str); 2] = [("commands", "Run `cargo test -p shop-N`"), ("
 /// The events of a plan, from its text to its last report.
 fn events(n_events: usize, task: &str) -> Vec<Event> {
     let text = (1..=n_events / 2).map(|n| format!("{n}. {}\n", task.replace('N', &n.to_string())));
-    let initialize = Command::Initialize {
-        user_input: text.collect(),
-        attachments: Vec::new(),
-        config: PlannerConfig::default(),
-        parallel: true,
-    };
+    let initialize = Command::of_text(text.collect(), PlannerConfig::default(), true).expect("it is a plan");
     let mut planner = Planner::default();
     let mut events = planner.process(initialize).expect("it is a plan");
     for n in (1..).take_while(|n| *n <= n_events as u64 / 2) {

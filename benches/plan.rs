@@ -82,12 +82,7 @@ fn parsing(criterion: &mut Criterion) {
 }
 
 fn initialize(n_tasks: usize) -> Command {
-    Command::Initialize {
-        user_input: list(n_tasks),
-        attachments: Vec::new(),
-        config: PlannerConfig::default(),
-        parallel: true,
-    }
+    Command::of_text(list(n_tasks), PlannerConfig::default(), true).expect("it is a plan")
 }
 
 /// The reports that complete a plan of this many tasks, and all its events.

@@ -26,10 +26,8 @@ async fn main() -> Result<(), Failure> {
     let store = EventStore::open(&file).await?;
     let plan = format!("hamlet-{}", store.head().await?);
     let mut planner = Runner::<Planner>::new(store.clone(), event::STREAM, &plan, vec![plan_tag(&plan)]);
-    let (user_input, attachments, config) = (TEXT.to_owned(), Vec::new(), PlannerConfig::default());
-    planner
-        .execute(Command::Initialize { user_input, attachments, config, parallel: false }, &Cause::request())
-        .await?;
+    let (user_input, config) = (TEXT.to_owned(), PlannerConfig::default());
+    planner.execute(Command::of_text(user_input, config, false)?, &Cause::request()).await?;
     // The host feeds the reports of executors to the planner, which dispatches the next task.
     let host = tokio::spawn(planning::host(store.clone(), plan.clone(), watch::channel(Position(0)).0));
     take_tasks(&store, &file, &plan).await?;

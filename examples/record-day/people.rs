@@ -37,8 +37,8 @@ pub fn scripts(day: &Rc<Day>) -> Vec<Script> {
 async fn plan(day: &Day, plan: &'static str, text: &str, path: &str) -> Result {
     let file = PlanFile { path: Some(path.to_owned()), ..PlanFile::default() };
     let config = PlannerConfig { folder: Some("/srv/almanac".to_owned()), file, ..PlannerConfig::default() };
-    let (user_input, attachments) = (text.to_owned(), Vec::new());
-    day.order(plan, Command::Initialize { user_input, attachments, config, parallel: false }).await?;
+    let user_input = text.to_owned();
+    day.order(plan, Command::of_text(user_input, config, false)?).await?;
     Ok(())
 }
 
@@ -49,7 +49,7 @@ async fn add(day: &Day, name: &'static str, text: &str) -> Result {
     let folder = Some("/srv/almanac".to_owned());
     let config = PlannerConfig { standing: true, parallelism: PARALLELISM_MAX, folder, ..PlannerConfig::default() };
     let command = match n_tasks {
-        0 => Command::Initialize { user_input: text, attachments: Vec::new(), config, parallel: false },
+        0 => Command::of_text(text, config, false)?,
         _ => Command::Amend {
             amendments: vec![Amendment::Add { text, after: Vec::new(), before: Vec::new() }],
             reason: "added by a person".to_owned(),

@@ -178,7 +178,7 @@ impl SubPlanRun<'_> {
         let tasks = of_text.flat_map(|task| inputs(&plan, task, config.folder.as_deref()));
         let tasks = tasks.map(|input| input.agreement).collect();
         self.agree(tasks).await;
-        let command = Command::Propose { proposal, attachments: Vec::new(), config };
+        let command = Command::Initialize { proposal, attachments: Vec::new(), config };
         match execute_retrying(&mut planner, command, self.cause).await {
             // A faster process created the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),

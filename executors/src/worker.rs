@@ -27,13 +27,13 @@ use crate::agent::Agent;
 use crate::agents::{Agents, PlansByModel};
 use crate::claiming::claim_of;
 use crate::consent::{Input, Trust};
-use crate::crew::Crew;
+use crate::crew::runs::Crews;
+use crate::crew::seen::{end_signs, last_sign, leave_signs};
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
-use crate::signs::{end_signs, last_sign, leave_signs};
 use crate::subplans::family;
 
 /// How often a worker checks whether holders are dead, or their leases have run out.
@@ -70,15 +70,14 @@ pub struct Worker {
     store: EventStore,
     roster: Roster,
     life: Arc<LivenessLock>,
-    /// By project: its crew, in which runs take part.
-    crews: Mutex<HashMap<String, Arc<Crew>>>,
+    crews: Crews,
     /// The most tasks at once.
     jobs: usize,
     interrupted: InterruptedTask,
     /// The planner of sub-plans.
     agents: Agents,
-    /// The waits that a person has read of: for missing folders, and for files that others lease.
-    told: Mutex<HashSet<String>>,
+    /// The plans whose missing folders were reported.
+    left: Mutex<HashSet<String>>,
 }
 
 impl Worker {
@@ -92,8 +91,9 @@ impl Worker {
     ) -> Self {
         let agents = Agents::new(roster.registry.clone().unwrap_or_default());
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
-        let (life, crews) = (Arc::new(life), Mutex::default());
-        Self { store, roster, life, crews, jobs, interrupted, agents, told: Mutex::default() }
+        let life = Arc::new(life);
+        let crews = Crews::new(&store, &life);
+        Self { store, roster, life, crews, jobs, interrupted, agents, left: Mutex::default() }
     }
 
     /// Makes its agents plan their sub-plans by a model.
@@ -192,7 +192,7 @@ impl Worker {
         let Some(actor) = self.roster.actor(*kind, parameters).filter(Actor::may_start) else { return false };
         let basis = |trust: &Trust| trust.basis(&Input::of_dispatch(plan, *task, parameters), actor.name());
         if let Some(Err(why)) = parameters.folder.as_ref().map(|folder| self.roster.find(folder)) {
-            if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
+            if self.left.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
                 tracing::warn!(
                     "{plan} is left to other workers: {why}; to run it here: crewlog resume {plan} --in FOLDER"
                 );

@@ -71,12 +71,7 @@ impl Command {
     fn fill(&mut self, events: &[Event]) -> Option<()> {
         let first = events.first();
         match self {
-            Self::Initialize { user_input, config: settings, .. } => {
-                let Event::TasksPlanned { source, config, .. } = first? else { return None };
-                user_input.clone_from(source);
-                settings.clone_from(config);
-            }
-            Self::Propose { proposal, config: settings, .. } => {
+            Self::Initialize { proposal, config: settings, .. } => {
                 let Event::TasksPlanned { tasks, title, source, config, context, origin, .. } = first? else {
                     return None;
                 };

@@ -114,14 +114,10 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
     let agreed = consent(session, &parsed.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
-    let (parallel, attachments, agreed) = (run.reading.parallel, Vec::new(), (agreed, parsed.tasks.clone()));
-    let begin = if origin.is_text() {
-        Command::Initialize { user_input: text, attachments, config, parallel }
-    } else {
-        let ParsedPlan { title, tasks, context, .. } = parsed;
-        let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
-        Command::Propose { proposal, attachments, config }
-    };
+    let agreed = (agreed, parsed.tasks.clone());
+    let ParsedPlan { title, tasks, context, .. } = parsed;
+    let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });
+    let begin = Command::Initialize { proposal, attachments: Vec::new(), config };
     let run_args = (!run.detach).then_some(&run.run_args);
     start(session, id, begin, agreed, roster, run_args, run.sync).await
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use crewlog_executors::crew::warm::Handled;
-use crewlog_executors::crew::worktree::Worktree;
-use crewlog_executors::crew::{Holders, TaskSummary, summaries};
+use crewlog_executors::crew::{Crew, Holders, TaskSummary, summaries};
 use crewlog_mq::Error;
-use crewlog_planner::crew::leases::{LeaseHolder, Leases};
+use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::state::PlannerState;
@@ -75,7 +74,10 @@ impl AsOf {
         judge: impl FnOnce(&Observed<'_>) -> T,
     ) -> T {
         let holders = seen.map(|(holders, _)| holders);
-        let lease = |state: &PlannerState, task: &TaskPlan| self.lease_in_the_way(&seen?.1.0, state, task);
+        let lease = |state: &PlannerState, task: &TaskPlan| {
+            let folder = self.crew.roster()?.find(state.config.folder.as_deref()?).ok()?;
+            Crew::in_the_way_of(&seen?.1.0, &folder, task, self.now).map(|lease| lease.to_string())
+        };
         let taker = |task: &TaskPlan| match self.crew.roster() {
             Some(roster) if roster.takes(task) => roster.taker(task),
             _ if holders.is_some_and(|holders| holders.agent_takes(task)) => Taker::Agent,
@@ -88,17 +90,5 @@ impl AsOf {
             sub_plan,
             lease: &lease,
         })
-    }
-
-    /// The lease that keeps a task from its files, in words.
-    fn lease_in_the_way(&self, leases: &Leases, state: &PlannerState, task: &TaskPlan) -> Option<String> {
-        leases.iter().next().filter(|_| !task.files.is_empty())?;
-        let kept = state.config.folder.as_deref()?;
-        let folder = self.crew.roster().map_or_else(|| Some(kept.into()), |roster| roster.find(kept).ok())?;
-        let worktree = Worktree::around(&folder);
-        let targets: Vec<_> = task.files.iter().filter_map(|file| worktree.target(&folder, file).ok()).collect();
-        let nobody = LeaseHolder { agent: String::new(), worktree: worktree.name };
-        let blocked = leases.in_the_way(&nobody, &targets, !task.reads_only, false, self.now);
-        blocked.first().map(ToString::to_string)
     }
 }

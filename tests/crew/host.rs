@@ -461,8 +461,8 @@ async fn agents_see_and_give_the_labels_of_tasks() {
     let text = "- [ ] 12. Write `src/a.rs` (files: src/a.rs)\n- [ ] T901 Review it\n- [ ] 1. Publish it\n";
     let tags = vec![plan_tag("release"), format!("project:{}", crew.project())];
     let mut planner = crewlog_executors::plans::planner_of(crew.store(), "release", tags).await.unwrap();
-    let (user_input, attachments) = (text.to_owned(), Vec::new());
-    let command = Command::Initialize { user_input, attachments, config: PlannerConfig::default(), parallel: false };
+    let user_input = text.to_owned();
+    let command = Command::of_text(user_input, PlannerConfig::default(), false).unwrap();
     planner.execute(command, &Cause::request()).await.unwrap();
 
     let tasks = crew.tasks(None).await.unwrap();

@@ -66,8 +66,8 @@ impl World {
         self.projects.insert(plan.to_owned(), project.to_owned());
         let folder = Some(format!("/trees/{project}"));
         let config = PlannerConfig { folder, on_failure, retries_max: 1, ..PlannerConfig::default() };
-        let (user_input, attachments) = (text.to_owned(), Vec::new());
-        self.order(plan, Command::Initialize { user_input, attachments, config, parallel: true }).await;
+        let user_input = text.to_owned();
+        self.order(plan, Command::of_text(user_input, config, true).unwrap()).await;
     }
 
     async fn order(&self, plan: &str, command: Command) {

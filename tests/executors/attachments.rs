@@ -15,9 +15,9 @@ fn told(text: &str, folder: &TempDir) -> TaskInput {
 fn task_inputs(text: &str, folder: &TempDir) -> Vec<TaskInput> {
     let folder = folder.path().to_str().map(str::to_owned);
     let config = PlannerConfig { folder, parallelism: 9, ..PlannerConfig::default() };
-    let (user_input, attachments) = (text.to_owned(), Vec::new());
+    let user_input = text.to_owned();
     let mut planner = Planner::default();
-    let events = planner.process(Command::Initialize { user_input, attachments, config, parallel: true }).unwrap();
+    let events = planner.process(Command::of_text(user_input, config, true).unwrap()).unwrap();
     let is_for_executor =
         |event: &&Event| matches!(event, Event::TaskDispatched { command: PlannerCmd::ExecuteTask { .. }, .. });
     let state = planner.state();

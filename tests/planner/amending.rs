@@ -44,8 +44,8 @@ fn an_added_text_continues_the_task_numbering() {
 fn added(text: &str) -> Result<Vec<Vec<u64>>, String> {
     let source = "1. Run `a`\n2. Run `b`\n3. B-1: Check the rest (depends on 1)\n";
     let mut planner = Planner::default();
-    let (user_input, attachments, config) = (source.to_owned(), Vec::new(), PlannerConfig::default());
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).expect("it is a plan");
+    let (user_input, config) = (source.to_owned(), PlannerConfig::default());
+    planner.process(Command::of_text(user_input, config, false).unwrap()).expect("it is a plan");
     let add = Amendment::Add { text: text.to_owned(), after: Vec::new(), before: Vec::new() };
     let amend = Command::Amend { amendments: vec![add], reason: String::new() };
     let events = planner.process(amend).map_err(|refusal| refusal.to_string())?;
@@ -478,8 +478,8 @@ fn answers_reach_tasks_that_later_depend_on_them() {
 
 pub(super) fn planner_of(text: &str, config: PlannerConfig) -> Planner {
     let mut planner = Planner::default();
-    let (user_input, attachments) = (text.to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let user_input = text.to_owned();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     planner
 }
 
@@ -518,7 +518,7 @@ fn an_edited_task_updates_its_sub_plan_text_and_a_command_replaces_it() {
     let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin: Origin::default() });
     let config = PlannerConfig { parallelism: 1, ..PlannerConfig::default() };
     let mut planner = Planner::default();
-    let propose = Command::Propose { proposal, attachments: Vec::new(), config };
+    let propose = Command::Initialize { proposal, attachments: Vec::new(), config };
     planner.process(propose).unwrap().iter().for_each(|event| planner.apply(event));
     let edit = |task, edit| Amendment::Edit { task: TaskId(task), edits: vec![edit] };
     let amendments = vec![

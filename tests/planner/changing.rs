@@ -163,9 +163,8 @@ fn a_log_with_an_invalid_amendment_is_read_without_it() {
 #[test]
 fn a_new_task_is_not_named_by_the_number_of_another() {
     let mut planner = Planner::default();
-    let (user_input, attachments, config) =
-        ("1. Run `a`\n2. Run `b`\n".to_owned(), Vec::new(), PlannerConfig::default());
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let (user_input, config) = ("1. Run `a`\n2. Run `b`\n".to_owned(), PlannerConfig::default());
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let new = TaskPlan { label: Some("1".into()), ..TaskPlan::new(TaskId(3), NodeKind::ToolCall, "Run it") };
     let amendments = vec![Amendment::Define { tasks: vec![new] }];
     let refused = planner.process(Command::Amend { amendments, reason: String::new() }).unwrap_err();
@@ -183,7 +182,7 @@ fn a_task_with_a_duplicate_dependency_starts_when_that_has_ended() {
     let (title, source, context, origin) = (None, String::new(), Vec::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title, source, context, origin });
     let config = PlannerConfig::default();
-    planner.process(Command::Propose { proposal, attachments: Vec::new(), config }).unwrap();
+    planner.process(Command::Initialize { proposal, attachments: Vec::new(), config }).unwrap();
     let done = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: String::new() };
     let events = planner.process(Command::HandleExecutorEvent(done)).unwrap();
     assert!(matches!(events.last(), Some(Event::TaskDispatched { task_id: TaskId(2), .. })), "{events:?}");

@@ -219,12 +219,7 @@ fn a_compact_command_leaves_at_most_its_limit_and_the_budget() {
 fn a_token_budget_out_of_range_is_refused() {
     for token_budget in [0, 1, 10, 199, 1_000_001, usize::MAX] {
         let mut planner = Planner::default();
-        let initialize = Command::Initialize {
-            user_input: "- a\n- b\n".into(),
-            attachments: Vec::new(),
-            config: budget(token_budget),
-            parallel: false,
-        };
+        let initialize = Command::of_text("- a\n- b\n".into(), budget(token_budget), false).unwrap();
         let refusal = planner.process(initialize).unwrap_err().to_string();
         assert_eq!(refusal, format!("prompt.tokens is {token_budget}: it must be from 200 to 1000000"));
         assert_eq!(planner, Planner::default());

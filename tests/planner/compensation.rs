@@ -263,8 +263,8 @@ fn a_cancelled_compensating_task_does_not_block_the_next_one() {
 #[test]
 fn a_compensating_task_whose_number_is_taken_is_named_undo() {
     let mut planner = Planner::default();
-    let (user_input, attachments) = ("3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config: undoing(), parallel: false }).unwrap();
+    let user_input = "3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned();
+    planner.process(Command::of_text(user_input, undoing(), false).unwrap()).unwrap();
     let (node_id, attempt, result) = (TaskId(1), 1, String::new());
     planner.process(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result })).unwrap();
     planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();

@@ -489,9 +489,9 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
 #[test]
 fn a_rate_limit_is_waited_for_and_counts_as_no_failure() {
     let mut planner = Planner::default();
-    let (user_input, attachments) = ("- Look (retry 1)\n".to_owned(), Vec::new());
+    let user_input = "- Look (retry 1)\n".to_owned();
     let config = PlannerConfig { retries_max: 0, ..with(FailurePolicy::SkipDependants) };
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let mut report = |attempt, class| {
         let (node_id, error) = (TaskId(1), "busy".to_owned());
         let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };

@@ -15,7 +15,7 @@ use super::random::{acts, drafts};
 
 fn initialize(text: &str) -> Command {
     let config = PlannerConfig { on_failure: FailurePolicy::SkipDependants, ..PlannerConfig::default() };
-    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: false }
+    Command::of_text(text.into(), config, false).unwrap()
 }
 
 fn fork(parent: &str, at: i64) -> Command {
@@ -72,7 +72,7 @@ fn a_fork_keeps_ended_tasks_and_restarts_the_others() {
 fn a_fork_does_not_undo_tasks_of_its_parent() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Run `a` (undo: `x`)\n2. Run `b` (undo: `y`)\n3. Run `c`\n".to_owned();
-    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let begin = Command::of_text(user_input, config, false).unwrap();
     let parent = planner(vec![begin, completed(1, 1, "done")]);
     let (mut fork, _) = forked(&parent);
     fork.process(completed(2, 1, "done")).unwrap();
@@ -87,7 +87,7 @@ fn a_fork_does_not_undo_tasks_of_its_parent() {
 fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Make alpha with `a` (undo: `x`)\n2. Run `b`\n".to_owned();
-    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let begin = Command::of_text(user_input, config, false).unwrap();
     let failed =
         ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
     let failed = Command::HandleExecutorEvent(failed);
@@ -109,7 +109,7 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
 fn a_fork_skips_its_parents_compensating_tasks_and_their_questions() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Run `a` (undo: `x`)\n2. Run `b`\n".to_owned();
-    let begin = Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false };
+    let begin = Command::of_text(user_input, config, false).unwrap();
     let failed =
         ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
     let (node_id, question) = (TaskId(3), "Really?".to_owned());
@@ -125,7 +125,7 @@ fn a_fork_skips_its_parents_compensating_tasks_and_their_questions() {
 fn a_fork_asks_open_questions_again_and_keeps_answers() {
     let text = "1. Ask: which colour?\n2. If it rains, run `b`\n3. Run `c`\n";
     let config = PlannerConfig::default();
-    let initialize = Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: true };
+    let initialize = Command::of_text(text.into(), config, true).unwrap();
     let parent = planner(vec![initialize]);
     let asked = |planner: &Planner| planner.state().open_questions().cloned().collect::<Vec<_>>();
     assert_eq!(asked(&parent).len(), 2, "{:?}", parent.state());

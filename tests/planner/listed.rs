@@ -49,7 +49,7 @@ impl Listed {
 fn another_source_text_does_not_open_an_ended_standing_plan() {
     let mut listed = Listed::default();
     let config = PlannerConfig { standing: true, ..PlannerConfig::default() };
-    listed.order(Command::Initialize { user_input: "- Sow\n".into(), attachments: Vec::new(), config, parallel: true });
+    listed.order(Command::of_text("- Sow\n".into(), config, true).unwrap());
     let amend = |amendment| Command::Amend { amendments: vec![amendment], reason: String::new() };
     listed.order(Command::Cancel { task: None, reason: String::new() });
     assert!(!listed.entry().unwrap().is_open);

@@ -496,8 +496,8 @@ fn a_deferred_step_and_an_added_step_in_progress_are_paused() {
 #[test]
 fn a_plan_reports_that_it_waits_for_a_step_in_progress() {
     let mut planner = Planner::default();
-    let (user_input, attachments) = ("- [~] Run `a`\n".to_owned(), Vec::new());
+    let user_input = "- [~] Run `a`\n".to_owned();
     let config = PlannerConfig::default();
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     assert!(planner.state().tasks[0].is_paused);
 }

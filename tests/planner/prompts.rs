@@ -387,7 +387,7 @@ fn a_file_must_exist_unless_an_earlier_task_names_it() {
     ];
     for (changes, needs) in [(vec![], vec![]), (vec![vec![]], vec!["src/a.rs"]), (vec![vec![], file()], vec![])] {
         let mut run = Run { planner: Planner::default(), history: Vec::new() };
-        run.order(Command::Propose {
+        run.order(Command::Initialize {
             proposal: Box::new(Proposal {
                 tasks: tasks.clone(),
                 title: None,

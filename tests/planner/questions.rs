@@ -383,8 +383,8 @@ fn a_condition_already_being_asked_is_not_asked_twice() {
 fn a_task_whose_executor_asks_endlessly_fails() {
     let mut planner = Planner::default();
     let config = PlannerConfig { on_failure: FailurePolicy::Stop, ..PlannerConfig::default() };
-    let (user_input, attachments) = ("- Paint\n".to_owned(), Vec::new());
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let user_input = "- Paint\n".to_owned();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let node_id = TaskId(1);
     for nth in 1..=QUESTIONS_OF_TASK_MAX + 1 {
         let attempt = planner.state().task(node_id).unwrap().attempts;

@@ -33,11 +33,11 @@ impl Draft {
             let (tasks, title, source) = (self.tasks.clone(), Some("Random".into()), String::new());
             let proposal = Proposal { tasks, title, source, context: Vec::new(), origin: Origin::default() };
             let (proposal, config) = (Box::new(proposal), self.config.clone());
-            return Command::Propose { proposal, attachments: Vec::new(), config };
+            return Command::Initialize { proposal, attachments: Vec::new(), config };
         }
         let plan = ParsedPlan { title: Some("Random".into()), tasks: self.tasks.clone(), ..ParsedPlan::default() };
         let (user_input, config) = (render(&plan), self.config.clone());
-        Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }
+        Command::of_text(user_input, config, false).unwrap()
     }
 }
 

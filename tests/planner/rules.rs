@@ -128,17 +128,10 @@ fn a_plan_with_only_completed_tasks_ends_at_once() {
 }
 
 #[test]
-fn a_text_without_tasks_is_refused_and_creates_no_plan() {
+fn a_text_without_tasks_is_refused() {
     for text in ["", " \n\n\t", "\u{feff}"] {
-        let mut planner = Planner::default();
-        let initialize = Command::Initialize {
-            user_input: text.into(),
-            attachments: Vec::new(),
-            config: PlannerConfig::default(),
-            parallel: false,
-        };
-        assert_eq!(planner.process(initialize), Err(PlannerError::Parse(InvalidPlan::EmptyPlan)), "{text:?}");
-        assert_eq!(planner, Planner::default());
+        let refused = Command::of_text(text.into(), PlannerConfig::default(), false);
+        assert_eq!(refused, Err(PlannerError::Parse(InvalidPlan::EmptyPlan)), "{text:?}");
     }
 }
 
@@ -152,7 +145,7 @@ fn a_proposal_passes_the_same_checks_as_a_text() {
         let origin = Origin { planned_by: Some("a model".into()), ..Origin::default() };
         let proposal = Proposal { tasks: vec![TaskPlan { depends_on, ..task }], title, source, context, origin };
         let config = PlannerConfig::default();
-        Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config }
+        Command::Initialize { proposal: Box::new(proposal), attachments: Vec::new(), config }
     };
     let mut planner = Planner::default();
     let unknown = InvalidPlan::UnknownId("2".into(), At::default());
@@ -255,12 +248,11 @@ fn a_plan_reports_the_outcome_of_every_task() {
 fn attachments_belong_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
     let link = |url: &str| Attachment { kind: AttachmentKind::Link(url.into()), label: None };
     let mut planner = Planner::default();
-    let initialize = Command::Initialize {
-        user_input: "- Read https://a.example/x today\n- Sleep well\n".into(),
-        attachments: vec![link("https://a.example/x"), link("https://b.example/y")],
-        config: PlannerConfig::default(),
-        parallel: false,
-    };
+    let text = "- Read https://a.example/x today\n- Sleep well\n".to_owned();
+    let mut initialize = Command::of_text(text, PlannerConfig::default(), false).unwrap();
+    if let Command::Initialize { attachments, .. } = &mut initialize {
+        *attachments = vec![link("https://a.example/x"), link("https://b.example/y")];
+    }
     planner.process(initialize).unwrap();
     let of_task = |index: usize| planner.state().tasks[index].plan.attachments.clone();
     assert_eq!(of_task(0), [link("https://a.example/x")]);
@@ -271,12 +263,7 @@ fn attachments_belong_to_the_tasks_that_name_them_and_the_rest_to_the_plan() {
 /// The planner of a text after these tasks are done.
 fn run(text: &str, done: &[&str]) -> Planner {
     let mut planner = Planner::default();
-    let initialize = Command::Initialize {
-        user_input: text.into(),
-        attachments: Vec::new(),
-        config: PlannerConfig::default(),
-        parallel: false,
-    };
+    let initialize = Command::of_text(text.into(), PlannerConfig::default(), false).unwrap();
     let mut history: Vec<Event> = planner.process(initialize).unwrap();
     for report in done {
         let (task, result) = report.split_once(' ').unwrap();

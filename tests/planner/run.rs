@@ -25,7 +25,7 @@ pub(super) struct Run {
 impl Run {
     pub(super) fn begin(config: PlannerConfig, text: &str) -> Self {
         let mut run = Self { planner: Planner::default(), history: Vec::new() };
-        run.order(Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: true });
+        run.order(Command::of_text(text.to_owned(), config, true).unwrap());
         run
     }
 

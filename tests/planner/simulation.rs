@@ -24,7 +24,7 @@ fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
     let (tasks, source, origin) = (tasks.collect(), String::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title: None, source, context: Vec::new(), origin });
     let mut planner = Planner::default();
-    let mut events = planner.process(Command::Propose { proposal, attachments: Vec::new(), config }).unwrap();
+    let mut events = planner.process(Command::Initialize { proposal, attachments: Vec::new(), config }).unwrap();
     let (mut running, mut now) = (BinaryHeap::new(), 0);
     loop {
         for event in &events {

@@ -227,7 +227,7 @@ fn the_next_timer_and_unset_timers_are_reported() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::default();
     assert_eq!(planner.state().next_timer(), None);
-    planner.process(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false }).unwrap();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     assert_eq!(planner.state().next_timer(), Some((None, Timer::Plan)));
     planner.process(Command::SetTimers { now: Timestamp(5) }).unwrap();
     assert_eq!(planner.state().next_timer(), Some((Some(Timestamp(1_000_005)), Timer::Plan)));
@@ -240,7 +240,7 @@ fn a_timer_fires_only_with_the_time_that_it_is_set_to() {
     let (user_input, config) = ("1. Run `a`\n".to_owned(), within(1_000));
     let mut planner = Planner::default();
     let mut order = |command| planner.process(command).unwrap();
-    order(Command::Initialize { user_input, attachments: Vec::new(), config, parallel: false });
+    order(Command::of_text(user_input, config, false).unwrap());
     order(Command::SetTimers { now: Timestamp(0) });
     order(Command::Configure { changes: vec![Setting::DeadlineMs(Some(5_000))], reason: "more".into() });
     let fire = |due| Command::FireTimer { timer: Timer::Plan, due: Timestamp(due) };

@@ -23,7 +23,7 @@ pub fn check(text: &str, transcript: &str) {
 
 /// [`check`] with other settings.
 pub fn check_with(config: PlannerConfig, text: &str, transcript: &str) {
-    let start = Command::Initialize { user_input: text.to_owned(), attachments: Vec::new(), config, parallel: false };
+    let start = Command::of_text(text.to_owned(), config, false).unwrap();
     carry_out(start, transcript);
 }
 
@@ -33,7 +33,7 @@ pub fn check_changed(config: PlannerConfig, text: &str, change: impl Fn(&mut [Ta
     change(&mut tasks);
     let (title, context, origin) = (None, Vec::new(), Origin::default());
     let proposal = Box::new(Proposal { tasks, title, source: text.to_owned(), context, origin });
-    let start = Command::Propose { proposal, attachments: Vec::new(), config };
+    let start = Command::Initialize { proposal, attachments: Vec::new(), config };
     carry_out(start, transcript);
 }
 

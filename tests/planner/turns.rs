@@ -199,8 +199,8 @@ fn startable_tasks_put_claimed_ones_first_and_then_the_most_urgent() {
     let user_input =
         "In parallel:\n- (P3) Run `make a`\n- Run `make b`\n- (P1) Run `make c`\n- Run `make d`\n- Paint the door\n"
             .to_owned();
-    let (attachments, config) = (Vec::new(), PlannerConfig::default());
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    let config = PlannerConfig::default();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let begin = |planner: &Planner, held: &[u64]| {
         let startable = planner.state().startable(|task| held.contains(&task.0));
         startable.into_iter().map(|task| task.0).collect::<Vec<_>>()

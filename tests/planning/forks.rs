@@ -17,7 +17,7 @@ use futures::TryStreamExt;
 
 fn initialize(text: &str) -> Command {
     let config = PlannerConfig { on_failure: FailurePolicy::SkipDependants, ..PlannerConfig::default() };
-    Command::Initialize { user_input: text.into(), attachments: Vec::new(), config, parallel: false }
+    Command::of_text(text.into(), config, false).unwrap()
 }
 
 fn statuses(state: &PlannerState) -> Vec<TaskStatus> {

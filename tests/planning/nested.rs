@@ -126,8 +126,8 @@ async fn an_unreadable_sub_plan_is_reported_and_the_others_are_paused() {
 async fn a_foreign_plan_with_the_id_of_a_sub_plan_fails_the_task() {
     let rig = plan_of(vec![left_to(1, "Run `echo mine`", None)]).await;
     let mut squatter = planner_of(&rig.store, "p.1-1", vec![plan_tag("p.1-1")]).await.unwrap();
-    let (user_input, attachments, config) = ("- Think about it".into(), Vec::new(), PlannerConfig::default());
-    let begin = Command::Initialize { user_input, attachments, config, parallel: false };
+    let (user_input, config) = ("- Think about it".into(), PlannerConfig::default());
+    let begin = Command::of_text(user_input, config, false).unwrap();
     squatter.execute(begin, &Cause::request()).await.unwrap();
     let crew = Crew::of(&rig, None);
     let end = rig.end().await;

@@ -20,7 +20,7 @@ fn planner(tasks: Vec<TaskPlan>, origin: Origin, config: PlannerConfig) -> Plann
     let proposal = Proposal { tasks, title: None, source: String::new(), context: Vec::new(), origin };
     let mut planner = Planner::default();
     let (proposal, attachments) = (Box::new(proposal), Vec::new());
-    planner.process(Command::Propose { proposal, attachments, config }).unwrap();
+    planner.process(Command::Initialize { proposal, attachments, config }).unwrap();
     planner
 }
 

@@ -84,7 +84,7 @@ pub fn compiled(agent: AgentType, plan: &Value) -> Result<Proposal, PlanError> {
 
 fn propose(proposal: Proposal) -> Result<Vec<Event>, PlannerError> {
     let (proposal, config) = (Box::new(proposal), PlannerConfig::default());
-    Planner::default().process(Command::Propose { proposal, attachments: Vec::new(), config })
+    Planner::default().process(Command::Initialize { proposal, attachments: Vec::new(), config })
 }
 
 /// A plan with one change.
@@ -425,7 +425,7 @@ fn an_agents_plan_is_replayed_from_its_recorded_command() {
         let parent = Some(ParentTask { plan: "p".into(), task: TaskId(3), attempt: 2 });
         let mut proposal = Box::new(compiled(agent, &plan).unwrap());
         proposal.origin = Origin { planned_by: Some("a model".into()), parent, depth: 1, ..proposal.origin };
-        let command = Command::Propose { proposal, attachments: Vec::new(), config: PlannerConfig::default() };
+        let command = Command::Initialize { proposal, attachments: Vec::new(), config: PlannerConfig::default() };
         let events = Planner::default().process(command.clone()).unwrap();
         assert_eq!(Command::restore(&command.recorded(), &events).unwrap(), command);
     }

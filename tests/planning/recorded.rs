@@ -190,10 +190,14 @@ async fn every_command_replays_from_its_record_and_events() {
     let mut log = Recording::of(&store, PLAN).await;
     let named = AttachmentKind::FileRef("page.md".into());
     let unnamed = AttachmentKind::Link("https://example.org".into());
-    let attachments = [named, unnamed].map(|kind| Attachment { kind, label: Some("l".into()) }).to_vec();
+    let given = [named, unnamed].map(|kind| Attachment { kind, label: Some("l".into()) }).to_vec();
     let config = PlannerConfig { on_failure: FailurePolicy::Continue, parallelism: 2, ..PlannerConfig::default() };
     let user_input = "# T\n1. Run `echo a`\n2. Change page.md (retry 5)\n3. Run `echo c`\n4. Paint it\n".to_owned();
-    log.order(Command::Initialize { user_input, attachments, config, parallel: true }).await;
+    let mut initialize = Command::of_text(user_input, config, true).unwrap();
+    if let Command::Initialize { attachments, .. } = &mut initialize {
+        *attachments = given;
+    }
+    log.order(initialize).await;
     send_all_task_commands(&mut log).await;
     amend_all(&mut log).await;
     order_all(&mut log).await;
@@ -215,7 +219,7 @@ async fn every_command_replays_from_its_record_and_events() {
         origin: Origin { planned_by: Some("a model".into()), ..Origin::default() },
     };
     let (proposal, attachments) = (Box::new(proposal), vec![file("given")]);
-    let propose = Command::Propose { proposal, attachments, config: PlannerConfig::default() };
+    let propose = Command::Initialize { proposal, attachments, config: PlannerConfig::default() };
     Recording::of(&store, "r").await.order(propose).await;
     let counted = decide_again(&store).await;
     let expected = [
@@ -228,10 +232,9 @@ async fn every_command_replays_from_its_record_and_events() {
         ("Continue", 1),
         ("End", 3),
         ("HandleExecutorEvent", 3),
-        ("Initialize", 1),
+        ("Initialize", 2),
         ("Pause", 2),
         ("PauseTask", 1),
-        ("Propose", 1),
         ("Report", 2),
         ("Resume", 2),
         ("ResumeTask", 1),
@@ -279,9 +282,9 @@ async fn an_amendment_from_a_changed_file_replays_on_every_backend() {
     let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     for (store, _on) in logs().await {
         let mut log = Recording::of(&store, PLAN).await;
-        let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
+        let config = PlannerConfig { parallelism: 1, ..PlannerConfig::default() };
         let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
-        log.order(Command::Initialize { user_input, attachments, config, parallel: false }).await;
+        log.order(Command::of_text(user_input, config, false).unwrap()).await;
         let reason = |n: usize| "ticked ".repeat(n);
         let orders = [
             (of_file(2, "a note", "the new text"), reason(1)),
@@ -305,9 +308,9 @@ async fn an_amendment_from_a_changed_file_replays_on_every_backend() {
 fn restored_amendments_give_the_same_decision() {
     let long = "with care ".repeat(RECORDED_AMENDMENTS_BYTES_MAX / 8);
     let mut planner = Planner::default();
-    let (attachments, config) = (Vec::new(), PlannerConfig { parallelism: 1, ..PlannerConfig::default() });
+    let config = PlannerConfig { parallelism: 1, ..PlannerConfig::default() };
     let user_input = "1. Run `a`\n2. Run `b`\n3. Run `c`\n4. Run `d`\n".to_owned();
-    planner.process(Command::Initialize { user_input, attachments, config, parallel: false }).unwrap();
+    planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let check = |command: &Command, is_whole: bool| {
         let events = planner.clone().process(command.clone()).unwrap();
         let restored = Command::restore(&command.recorded(), &events).unwrap();
@@ -328,9 +331,9 @@ fn restored_amendments_give_the_same_decision() {
 fn a_recorded_command_has_its_documented_form_without_fields_of_its_events() {
     let check = |kept: serde_json::Value, expected: serde_json::Value| assert_eq!(kept, expected);
     let (attempt, now, ending) = (1, Timestamp(5), || done("long"));
-    let (user_input, config, attachments) = ("1. a".to_owned(), PlannerConfig::default(), Vec::new());
-    let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
-    check(initialize.recorded(), json!({"Initialize": {"attachments": [], "parallel": false}}));
+    let (user_input, config) = ("1. a".to_owned(), PlannerConfig::default());
+    let initialize = Command::of_text(user_input, config, false).unwrap();
+    check(initialize.recorded(), json!({"Initialize": {"attachments": []}}));
     let cancel = |task, reason: String| Command::Cancel { task, reason }.recorded();
     check(cancel(Some(TaskId(3)), "no".into()), json!({"Cancel": {"task": 3, "reason": "no"}}));
     check(cancel(None, "no".into()), json!({"Cancel": {"task": null, "reason": "no"}}));
@@ -385,7 +388,7 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
     check(json!(null), "unknown form");
     check(json!("Dance"), "unknown variant `Dance`");
     check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
-    check(json!({"Initialize": {"attachments": [], "parallel": false}}), "cannot be completed from its events");
+    check(json!({"Initialize": {"attachments": []}}), "cannot be completed from its events");
     check(json!({"Pause": {"reason": null}}), "invalid type: null");
     check(
         json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}),

@@ -212,7 +212,7 @@ fn plan(text: &str, set: impl Fn(&mut PlannerConfig)) -> Scene {
     set(&mut config);
     let mut scene = Scene { now: 1_000_000, ..Scene::default() };
     let (user_input, parallel) = (text.to_owned(), text.starts_with('-'));
-    scene.order(Command::Initialize { user_input, attachments: Vec::new(), config, parallel });
+    scene.order(Command::of_text(user_input, config, parallel).unwrap());
     scene
 }
 
@@ -410,7 +410,7 @@ fn a_task_with_a_sub_plan_has_the_state_of_that_plan() {
         };
         let mut scene = Scene { now: 1_000_000, ..Scene::default() };
         let config = PlannerConfig::default();
-        scene.order(Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config });
+        scene.order(Command::Initialize { proposal: Box::new(proposal), attachments: Vec::new(), config });
         steps.split(", ").filter(|step| !step.is_empty()).for_each(|step| scene.step(step));
         assert_eq!(scene.in_words(), format!("{expected}: {expected}"), "{steps}");
     };

@@ -9,7 +9,7 @@ use crewlog_planner::event::{
     Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, Setting,
 };
 use crewlog_planner::model::CallEvent;
-use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, TaskId};
+use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Proposal, TaskId};
 use crewlog_planner::sealed::SEALED;
 use crewlog_planner::sealing::{Visibility, must_seal, replaced, rule};
 
@@ -114,13 +114,14 @@ fn every_string_field_of_a_recorded_command_is_classified_as_clear_or_sealed() {
     let executor = Executor { name: "shell".into(), host: "h".into(), worker: "w".into() };
     let attachment = |kind| Attachment { kind, label: Some(TEXT.into()) };
     let attachments = vec![attachment(AttachmentKind::FileRef("a.rs".into()))];
-    let (user_input, config) = (TEXT.to_owned(), PlannerConfig::default());
     let failed =
         ExecutorEvent::TaskFailed { node_id: TaskId(1), attempt: 1, error: TEXT.into(), class: FailureClass::TimedOut };
     let ending = Ending::Completed { result: TEXT.into(), run: None };
     let (attempt, now, dead_epoch) = (1, Timestamp(1), None);
+    let proposal = Box::new(Proposal { source: TEXT.into(), ..Proposal::default() });
+    let initialize = Command::Initialize { proposal, attachments, config: PlannerConfig::default() };
     let kept = [
-        Command::Initialize { user_input, attachments, config, parallel: false }.recorded(),
+        initialize.recorded(),
         Command::HandleExecutorEvent(failed).recorded(),
         Command::Cancel { task: None, reason: TEXT.into() }.recorded(),
         Command::Pause { reason: TEXT.into() }.recorded(),

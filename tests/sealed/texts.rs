@@ -61,8 +61,8 @@ async fn a_prompt_is_rendered_from_a_sealed_plan_and_its_forks() {
         let sealed = ring.veil(&store, Some("a"));
         let mut planner = planner_of(&sealed, "p", vec![plan_tag("p")]).await.unwrap();
         let config = PlannerConfig { system_prompt: marked("system"), ..PlannerConfig::default() };
-        let (user_input, attachments) = (format!("- {}", marked("Think about it")), Vec::new());
-        let begin = Command::Initialize { user_input, attachments, config, parallel: false };
+        let user_input = format!("- {}", marked("Think about it"));
+        let begin = Command::of_text(user_input, config, false).unwrap();
         planner.execute(begin, &Cause::request()).await.unwrap();
         let head = sealed.head().await.unwrap();
         let point = History::of(&sealed, "p").await.unwrap().fork_point(&sealed, head).await.unwrap().unwrap();

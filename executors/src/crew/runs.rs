@@ -1,31 +1,98 @@
 //! Runs of tasks as agents of the crew. A run of an agent, and of any step that declares files, joins under the name of its task.
 //! Its claim leases these files in the same append, its program acts under the leases, and it leaves with how it ended.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crewlog_mq::{Cause, Error, ExecuteError, Handler, Runner};
+use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Runner, Timestamp};
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease};
+use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Profile, Wish};
-use crewlog_planner::crew::leases::{LeaseCommand, Request};
+use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request};
 use crewlog_planner::event::TaskInput;
+use crewlog_planner::plan::TaskPlan;
+use crewlog_planner::sealed::key_of;
 use crewlog_planner::text::single_line;
 use futures::future::BoxFuture;
 
 use super::Refusal;
+use super::seen::Signs;
 use super::state::{Caller, Crew, Join};
 use super::tasks::write_of;
 use super::worktree::Worktree;
 use crate::caller;
 use crate::claiming::Joint;
-use crate::signs::Signs;
+use crate::liveness::LivenessLock;
+use crate::queue::Dispatch;
 
 /// How long the leases of a run last without a sign of life of its worker.
 const TTL: Duration = Duration::from_secs(180);
 /// The most characters of the note with which a run leaves.
 const NOTE_CHARS_MAX: usize = 200;
+
+/// The crews of a log, in which the runs of a worker take part.
+pub(crate) struct Crews {
+    store: EventStore,
+    life: Arc<LivenessLock>,
+    by_project: Mutex<HashMap<String, Arc<Crew>>>,
+    /// The waits for files that a person has read of.
+    told: Mutex<HashSet<String>>,
+}
+
+impl Crews {
+    pub(crate) fn new(store: &EventStore, life: &Arc<LivenessLock>) -> Self {
+        let (store, life) = (store.clone(), Arc::clone(life));
+        Self { store, life, by_project: Mutex::default(), told: Mutex::default() }
+    }
+
+    /// Lets the run of a task by an executor join the crew of its project, if it has one.
+    ///
+    /// # Errors
+    /// Others lease its files.
+    pub(crate) async fn join(&self, dispatch: &Dispatch, executor: &str) -> Result<Option<Member>, Vec<Blocked>> {
+        let project = dispatch.tags.iter().find_map(|tag| tag.strip_prefix("project:"));
+        let Some(project) = project else { return Ok(None) };
+        let crew = {
+            let mut crews = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
+            let new = || Arc::new(Crew::new(&self.store, project, Arc::clone(&self.life)));
+            Arc::clone(crews.entry(project.to_owned()).or_insert_with(new))
+        };
+        // A name may be a text.
+        let target = match key_of(&dispatch.tags) {
+            Some(_) => claim::aggregate_id(&dispatch.plan, dispatch.task),
+            None => dispatch.target(),
+        };
+        match Member::join(&crew, &target, &dispatch.parameters, executor).await {
+            Ok(member) => Ok(Some(member)),
+            Err(Refusal::Crew(CrewError::Held(blocked))) => {
+                let why = blocked.first().map(ToString::to_string).unwrap_or_default();
+                if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{target} {why}")) {
+                    tracing::warn!("{target} waits for its files: {why}");
+                }
+                Err(blocked)
+            }
+            Err(error) => {
+                tracing::warn!(%error, task = target, "the run is no agent of the crew, and leases nothing");
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Crew {
+    /// The lease that keeps a task with files from starting in a folder.
+    #[must_use]
+    pub fn in_the_way_of(leases: &Leases, folder: &Path, task: &TaskPlan, now: Timestamp) -> Option<Blocked> {
+        leases.iter().next().filter(|_| !task.files.is_empty())?;
+        let worktree = Worktree::around(folder);
+        let targets: Vec<_> = task.files.iter().filter_map(|file| worktree.target(folder, file).ok()).collect();
+        let nobody = LeaseHolder { agent: String::new(), worktree: worktree.name };
+        leases.in_the_way(&nobody, &targets, !task.reads_only, false, now).into_iter().next()
+    }
+}
 
 /// A run that has joined.
 pub(crate) struct Member {
@@ -61,7 +128,7 @@ impl Member {
                 break;
             }
             if !crew.bury().await? {
-                return Err(crewlog_planner::crew::CrewError::Held(blocked).into());
+                return Err(CrewError::Held(blocked).into());
             }
         }
         let session = format!("{}{}", Wish::OF_RUN, crewlog_mq::new_event_id().simple());

@@ -25,10 +25,10 @@ use super::state::{Caller, Crew};
 use super::{Holders, Refusal};
 use crate::caller;
 use crate::claiming::claim_of;
+use crate::crew::seen::check_expired;
 use crate::planning;
 use crate::plans::planner_of;
 use crate::queue::Dispatch;
-use crate::signs::check_expired;
 
 /// The standing plan of tasks created by agents.
 pub const STANDING_PLAN: &str = "backlog";
@@ -367,7 +367,7 @@ impl Crew {
                 tasks.iter().map(|task| task.key.clone()).zip(planned.iter().map(|task| task.id)).collect();
             let reason = format!("made by {}", caller.agent);
             let command = match state.tasks.is_empty() {
-                true => Command::Propose {
+                true => Command::Initialize {
                     proposal: Box::new(Proposal {
                         tasks: planned,
                         title: Some(STANDING_PLAN.to_owned()),

@@ -1,12 +1,11 @@
 //! Carries one task out: as a member of the crew, from the claim to its end.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::Runner;
-use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskLease};
-use crewlog_planner::crew::CrewError;
+use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::sealed::key_of;
 use tokio::sync::watch;
@@ -20,7 +19,6 @@ use crate::caller::host;
 use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session};
 use crate::consent::Input;
 use crate::crew::runs::Member;
-use crate::crew::{Crew, Refusal};
 use crate::metering::{Meter, Sight, Watched, greater};
 use crate::prompts::Rendered;
 use crate::queue::Dispatch;
@@ -60,7 +58,10 @@ impl Worker {
             return not_run(key);
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let (member, mut is_blocked) = self.member(actor, &dispatch).await;
+        let is_agent = matches!(actor, Actor::Agent(..));
+        let is_member = is_agent || !(dispatch.parameters.files.is_empty() || actor.only_waits());
+        let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Ok(None) };
+        let (member, mut is_blocked) = joined.map_or((None, true), |member| (member, false));
         let checked = attachments::checked(&dispatch.parameters).await;
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
         // An agent's prompt depends on the claim: an earlier run may have been cut off.
@@ -95,38 +96,6 @@ impl Worker {
             limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
         }
         Ran { key, position: claim.position(), is_blocked }
-    }
-
-    /// The run as a member of the crew, if it is one; true in place of it while others lease its files.
-    async fn member(&self, actor: Actor<'_>, dispatch: &Dispatch) -> (Option<Member>, bool) {
-        let is_member =
-            matches!(actor, Actor::Agent(..)) || !(dispatch.parameters.files.is_empty() || actor.only_waits());
-        let project = dispatch.tags.iter().find_map(|tag| tag.strip_prefix("project:"));
-        let Some(project) = project.filter(|_| is_member) else { return (None, false) };
-        let crew = {
-            let mut crews = self.crews.lock().unwrap_or_else(PoisonError::into_inner);
-            let new = || Arc::new(Crew::new(&self.store, project, Arc::clone(&self.life)));
-            Arc::clone(crews.entry(project.to_owned()).or_insert_with(new))
-        };
-        // A name may be a text.
-        let target = match key_of(&dispatch.tags) {
-            Some(_) => claim::aggregate_id(&dispatch.plan, dispatch.task),
-            None => dispatch.target(),
-        };
-        match Member::join(&crew, &target, &dispatch.parameters, actor.name()).await {
-            Ok(member) => (Some(member), false),
-            Err(Refusal::Crew(CrewError::Held(blocked))) => {
-                let why = blocked.first().map(ToString::to_string).unwrap_or_default();
-                if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{target} {why}")) {
-                    tracing::warn!("{target} waits for its files: {why}");
-                }
-                (None, true)
-            }
-            Err(error) => {
-                tracing::warn!(%error, task = target, "the run is no agent of the crew, and leases nothing");
-                (None, false)
-            }
-        }
     }
 
     /// Returns the end that was reported, and true if a program ran and met no rate limit.

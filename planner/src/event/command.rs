@@ -12,20 +12,10 @@ use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
+#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Command {
-    /// Plan a text.
+    /// Begin a plan: a text as it was read, or that of a model, an agent or another program.
     Initialize {
-        #[serde(skip)]
-        user_input: String,
-        /// In addition to those that the text names.
-        attachments: Vec<Attachment>,
-        #[serde(skip)]
-        config: PlannerConfig,
-        /// True to ignore the order of lists.
-        parallel: bool,
-    },
-    /// Accept a plan from a model, an agent or another program.
-    Propose {
         #[serde(skip)]
         proposal: Box<Proposal>,
         /// In addition to those of the proposal.

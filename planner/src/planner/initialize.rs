@@ -1,7 +1,7 @@
-//! The first decision of a plan: turns a text or a proposal into tasks.
+//! The first decision of a plan: its first tasks.
 
 use crate::error::PlannerError;
-use crate::event::{Event, PlannerConfig, TaskStatus};
+use crate::event::{Command, Event, PlannerConfig, TaskStatus};
 use crate::parse::{self, ParsedPlan};
 use crate::plan::{Attachment, Mark, Origin, Proposal, SUB_PLAN_DEPTH_MAX, TaskPlan};
 use crate::planner::settings::check_config;
@@ -10,27 +10,17 @@ use crate::state::Phase;
 use crate::validity::validate;
 
 impl Planner {
+    /// Accepts the first tasks. Those of a text are checked as all others are.
     pub(super) fn initialize(
-        &self,
-        source: String,
-        attachments: Vec<Attachment>,
-        config: PlannerConfig,
-        parallel: bool,
-    ) -> Result<Vec<Event>, PlannerError> {
-        self.check_beginning(&config)?;
-        let ParsedPlan { tasks, title, context, .. } = parse::read(&source, config.file.options(parallel))?;
-        let origin = Origin::default();
-        Ok(planned(Proposal { tasks, title, source, context, origin }, attachments, config))
-    }
-
-    /// Accepts a plan that was not parsed, after the checks that a parsed plan passes.
-    pub(super) fn propose(
         &self,
         proposal: Proposal,
         attachments: Vec<Attachment>,
         config: PlannerConfig,
     ) -> Result<Vec<Event>, PlannerError> {
-        self.check_beginning(&config)?;
+        if self.state.phase != Phase::Empty {
+            return Err(PlannerError::AlreadyPlanned);
+        }
+        check_config(&config)?;
         // Only agents use tools and ask other agents, and only with the tools against which the plan was checked.
         let agent = proposal.origin.agent.as_ref();
         let may_use = |tool: &String| agent.is_some_and(|agent| agent.tools.contains(tool));
@@ -46,12 +36,17 @@ impl Planner {
         validate(&proposal.tasks)?;
         Ok(planned(proposal, attachments, config))
     }
+}
 
-    fn check_beginning(&self, config: &PlannerConfig) -> Result<(), PlannerError> {
-        if self.state.phase != Phase::Empty {
-            return Err(PlannerError::AlreadyPlanned);
-        }
-        check_config(config)
+impl Command {
+    /// Begins a plan of a text, read by the rules of its settings; `parallel` ignores the order of lists.
+    ///
+    /// # Errors
+    /// The text is no plan.
+    pub fn of_text(source: String, config: PlannerConfig, parallel: bool) -> Result<Self, PlannerError> {
+        let ParsedPlan { tasks, title, context, .. } = parse::read(&source, config.file.options(parallel))?;
+        let proposal = Box::new(Proposal { tasks, title, source, context, origin: Origin::default() });
+        Ok(Self::Initialize { proposal, attachments: Vec::new(), config })
     }
 }
 

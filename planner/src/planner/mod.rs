@@ -80,10 +80,7 @@ impl Handler for Planner {
 
     fn decide(&self, command: Command) -> Result<Vec<Event>, PlannerError> {
         match command {
-            Command::Initialize { user_input, attachments, config, parallel } => {
-                self.initialize(user_input, attachments, config, parallel)
-            }
-            Command::Propose { proposal, attachments, config } => self.propose(*proposal, attachments, config),
+            Command::Initialize { proposal, attachments, config } => self.initialize(*proposal, attachments, config),
             Command::Fork { parent, at, reason, pauses, amendments } => {
                 self.fork(parent, at, reason, pauses, amendments)
             }

@@ -54,7 +54,7 @@ pub async fn propose(session: &Session, propose: Propose) -> Result<Code, Failur
     let agreed = consent(session, &proposal.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
     let agreed = (agreed, proposal.tasks.clone());
     let id = new_plan_id(session, proposal.title.as_ref(), &proposal.tasks, &propose.file);
-    let begin = Command::Propose { proposal: Box::new(proposal), attachments: Vec::new(), config };
+    let begin = Command::Initialize { proposal: Box::new(proposal), attachments: Vec::new(), config };
     let run_args = propose.run.then_some(&propose.run_args);
     start(session, id, begin, agreed, roster, run_args, false).await
 }

@@ -87,8 +87,7 @@ pub async fn add(session: &Session, add: AddTask) -> Result<Code, Failure> {
         // Only the number of agents and workers limits what runs at once.
         let of_new = session.config_of_new(Some(PARALLELISM_MAX))?;
         let config = PlannerConfig { standing: true, ..of_new };
-        let (user_input, attachments) = (text.clone(), Vec::new());
-        let initialize = Command::Initialize { user_input, attachments, config, parallel: false };
+        let initialize = Command::of_text(text.clone(), config, false)?;
         let tags = session.tags_of_new(&plan)?;
         target = Target::of(store, plan, tags).await?;
         match order(&mut target.planner, initialize).await {
