@@ -7,11 +7,11 @@ use crewlog_planner::plan::TaskId;
 use futures::future::BoxFuture;
 use tokio::sync::watch;
 
-use crate::crew::seen::check_expired;
 use crate::liveness::LivenessLock;
 use crate::plans::tasks_of;
 use crate::queue::Dispatch;
 use crate::run::{Stop, wanted};
+use crate::signs::check_expired;
 
 /// Events of a plan that can hold back a task that might have started before; those of a task only that one.
 const HOLDING: [&str; 5] = ["PlanPaused", "PlanStopped", "TaskPaused", "SettingsChanged", "TaskStatusUpdated"];

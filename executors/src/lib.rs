@@ -42,6 +42,7 @@ pub mod run;
 pub mod runs;
 pub mod secrets;
 pub mod shell;
+pub mod signs;
 pub mod subplans;
 pub mod supervisor;
 pub mod text;

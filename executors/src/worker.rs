@@ -28,12 +28,12 @@ use crate::agents::{Agents, PlansByModel};
 use crate::claiming::claim_of;
 use crate::consent::{Input, Trust};
 use crate::crew::runs::Crews;
-use crate::crew::seen::{end_signs, last_sign, leave_signs};
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
+use crate::signs::{end_signs, last_sign, leave_signs};
 use crate::subplans::family;
 
 /// How often a worker checks whether holders are dead, or their leases have run out.

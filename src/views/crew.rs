@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crewlog_executors::crew::seen::Signs;
 use crewlog_executors::crew::{AtRest, Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
+use crewlog_executors::signs::Signs;
 use crewlog_mq::{Error, Position, Timestamp};
 use crewlog_planner::claim::{Executor, LEASE};
 use crewlog_planner::crew::agents::{Agent, Liveness};

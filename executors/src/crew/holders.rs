@@ -9,8 +9,8 @@ use crewlog_planner::plan::TaskPlan;
 
 use super::process;
 use super::state::Crew;
-use crate::crew::seen::Signs;
 use crate::liveness::{Life, Locks};
+use crate::signs::Signs;
 
 /// The holders of tasks as seen from this host.
 #[derive(Debug, Clone)]

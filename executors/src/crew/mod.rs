@@ -28,7 +28,6 @@ pub mod project;
 pub mod reacting;
 mod refusal;
 pub(crate) mod runs;
-pub mod seen;
 mod shared;
 mod signs;
 pub mod similar;

@@ -11,7 +11,7 @@ use super::leases::released_by;
 use super::signs::space;
 use super::state::{Caller, Crew, Join, Joined};
 use crate::caller::account;
-use crate::crew::seen::Signs;
+use crate::signs::Signs;
 
 impl Crew {
     /// A session joins, or resumes, and keeps the tasks that are claimed under its name. It takes the name of an agent

@@ -19,7 +19,6 @@ use crewlog_planner::text::single_line;
 use futures::future::BoxFuture;
 
 use super::Refusal;
-use super::seen::Signs;
 use super::state::{Caller, Crew, Join};
 use super::tasks::write_of;
 use super::worktree::Worktree;
@@ -27,6 +26,7 @@ use crate::caller;
 use crate::claiming::Joint;
 use crate::liveness::LivenessLock;
 use crate::queue::Dispatch;
+use crate::signs::Signs;
 
 /// How long the leases of a run last without a sign of life of its worker.
 const TTL: Duration = Duration::from_secs(180);

@@ -10,7 +10,7 @@ use tokio::sync::{MutexGuard, oneshot};
 use super::Refusal;
 use super::signs::{Hears, space};
 use crate::caller::request;
-use crate::crew::seen::Signs;
+use crate::signs::Signs;
 
 /// The most commands in one append.
 const TOGETHER_MAX: usize = 64;

@@ -5,7 +5,7 @@ use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
 
-use crate::crew::seen::Signs;
+use crate::signs::Signs;
 
 /// A state that depends on signs of life.
 pub trait Hears {

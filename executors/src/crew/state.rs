@@ -17,9 +17,9 @@ use super::board::Board;
 use super::shared::{Read, Shared, runner};
 use super::signs::{self, Hears};
 use super::warm::Handled;
-use crate::crew::seen::Signs;
 use crate::liveness::LivenessLock;
 use crate::roster::Roster;
+use crate::signs::Signs;
 
 /// The space of the cells with the last runs of hooks.
 const HOOKS: &str = "hooks";

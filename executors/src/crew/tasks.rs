@@ -25,10 +25,10 @@ use super::state::{Caller, Crew};
 use super::{Holders, Refusal};
 use crate::caller;
 use crate::claiming::claim_of;
-use crate::crew::seen::check_expired;
 use crate::planning;
 use crate::plans::planner_of;
 use crate::queue::Dispatch;
+use crate::signs::check_expired;
 
 /// The standing plan of tasks created by agents.
 pub const STANDING_PLAN: &str = "backlog";

@@ -18,9 +18,9 @@ use super::signs::space;
 use super::state::Crew;
 use super::tasks::execute;
 use crate::claiming::claim_of;
-use crate::crew::seen::Signs;
 use crate::liveness::LeaderLock;
 use crate::run::is_set;
+use crate::signs::Signs;
 
 /// The interval between checks.
 const TICK: Duration = Duration::from_secs(1);
