@@ -98,7 +98,9 @@ pub(crate) async fn claim_task(
             Ok(_) => {
                 let (executor, attempt, now) = (life.executor(name), dispatch.attempt, store.now());
                 let command = |task: &TaskLease| {
-                    let start = prompt(task.cut_short(attempt));
+                    // The answer to an own claim may have been lost.
+                    let is_own = task.holder.as_ref().is_some_and(|held| held.executor == executor);
+                    let start = prompt(task.cut_short(attempt).filter(|_| !is_own));
                     let (only_reports, prompt) = (start.is_none(), start.flatten());
                     TaskCommand::Claim(Claim { attempt, executor, now, dead_epoch, only_reports, prompt })
                 };

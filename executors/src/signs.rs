@@ -2,11 +2,13 @@
 //! it lives, and nobody asks later when it did.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::time::Duration;
 
 use crewlog_mq::{Append, CellChange, Error, EventStore, Timestamp};
 use crewlog_planner::claim::{Executor, Holder, LEASE, TaskError, TaskLease};
 use crewlog_planner::crew::agents::SEEN_EVERY;
+use tokio::sync::watch;
 
 use crate::liveness::{Life, LivenessLock};
 
@@ -91,11 +93,12 @@ impl Signs {
         self.of(&key_of(executor))
     }
 
-    /// True unless the lease of a holder has run out and its worker has left no later sign. A worker without a sign counts as
-    /// just seen.
+    /// True unless the lease of a holder has run out and its worker has left no later sign. One without a sign counts as
+    /// seen at that end.
     #[must_use]
     pub fn keep(&self, holder: &Holder, now: Timestamp) -> bool {
-        let is_seen = || self.of_worker(&holder.executor).is_none_or(|seen| now.since(seen) < LEASE);
+        let ended = holder.lease_until.unwrap_or(now);
+        let is_seen = || now.since(self.of_worker(&holder.executor).unwrap_or(ended)) < LEASE;
         !holder.has_expired(now) || is_seen()
     }
 
@@ -140,24 +143,39 @@ pub(crate) async fn check_expired(
     Ok(task.check_unheld(|_| lives))
 }
 
-/// Leaves signs of life of a worker. Returns when others may soon take its tasks, since the log was out of reach for too long.
-pub(crate) async fn leave_signs(store: &EventStore, worker: &Executor) {
-    let key = key_of(worker);
+/// Leaves signs of life of a worker, and tells when others may soon take its tasks, since the log was out of reach for too long.
+pub(crate) async fn leave_signs(store: EventStore, worker: Executor, lost: watch::Sender<()>) {
+    let key = key_of(&worker);
     let (mut signed, mut pause) = (store.now(), PAUSES[0]);
     loop {
         tokio::time::sleep(pause).await;
         let now = store.now();
-        pause = PAUSES[2];
-        match tokio::time::timeout(SIGN_MAX, Signs::put(store, WORKERS, &key)).await {
-            Ok(Ok(())) => (signed, pause) = (now, PAUSES[1]),
-            Ok(Err(error)) => error.warn("a sign of life was not recorded"),
-            Err(_) => {}
-        }
+        let is_signed = sign(&store, WORKERS, &key).await;
+        (signed, pause) = if is_signed { (now, PAUSES[1]) } else { (signed, PAUSES[2]) };
         // Log time counts the sleep of the machine. On one host a held lock keeps the tasks.
         if !store.backend().is_local() && may_be_taken(signed, store.now()) {
-            return;
+            tracing::warn!("the log is out of reach, and the leases of this worker end: its runs are stopped");
+            lost.send_replace(());
+            signed = store.now();
         }
     }
+}
+
+/// Leaves signs of life in a space, as long as it is polled.
+pub(crate) async fn stay(store: &EventStore, space: &str, name: &str) -> Infallible {
+    loop {
+        let is_signed = sign(store, space, name).await;
+        tokio::time::sleep(if is_signed { PAUSES[1] } else { PAUSES[2] }).await;
+    }
+}
+
+async fn sign(store: &EventStore, space: &str, name: &str) -> bool {
+    match tokio::time::timeout(SIGN_MAX, Signs::put(store, space, name)).await {
+        Ok(Ok(())) => return true,
+        Ok(Err(error)) => error.warn("a sign of life was not recorded"),
+        Err(_) => {}
+    }
+    false
 }
 
 /// Removes the sign of a worker that ends, and those of workers that nobody has heard of for long.

@@ -71,6 +71,8 @@ pub struct Worker {
     roster: Roster,
     life: Arc<LivenessLock>,
     crews: Crews,
+    /// Tells its runs that the worker may have lost its tasks.
+    lost: watch::Sender<()>,
     /// The most tasks at once.
     jobs: usize,
     interrupted: InterruptedTask,
@@ -93,7 +95,17 @@ impl Worker {
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
         let life = Arc::new(life);
         let crews = Crews::new(&store, &life);
-        Self { store, roster, life, crews, jobs, interrupted, agents, left: Mutex::default() }
+        Self {
+            store,
+            roster,
+            life,
+            crews,
+            jobs,
+            interrupted,
+            agents,
+            left: Mutex::default(),
+            lost: watch::channel(()).0,
+        }
     }
 
     /// Makes its agents plan their sub-plans by a model.
@@ -125,7 +137,8 @@ impl Worker {
         self.roster.catch_up().await?;
         self.make_room().await?;
         let me = self.life.executor("worker");
-        let mut signs = pin!(leave_signs(&store, &me));
+        let mut signing = JoinSet::new();
+        signing.spawn(leave_signs(store.clone(), me.clone(), self.lost.clone()));
         let mut crew = WorkerLoop::new(Arc::new(self), plans, at);
         let mut fault = None;
         // An interval, since a steady stream of events would restart a sleep for ever.
@@ -154,11 +167,6 @@ impl Worker {
                     }
                 }
                 _ = looks.tick(), if crew.is_restless => crew.look_at_leases().await,
-                () = &mut signs => {
-                    tracing::warn!("the log is out of reach, and the leases of this worker end: what it runs is stopped");
-                    crew.running.values().for_each(|running| running.stop_for(Stop::Lost));
-                    signs.set(leave_signs(&store, &me));
-                }
                 () = is_set(&mut stop) => break,
             }
         }
@@ -172,6 +180,7 @@ impl Worker {
         }
         while crew.jobs.join_next().await.is_some() {}
         crew.worker.roster.shell.supervisor.close().await;
+        signing.shutdown().await;
         end_signs(&store, &me).await.unwrap_or_else(|error| error.warn("the last sign of this worker stays"));
         fault.map_or(Ok(()), Err)
     }

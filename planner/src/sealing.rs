@@ -25,7 +25,7 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
     parent parent/plan";
 
 /// Suffixes of the paths of sealed strings.
-const SEALED: &str = "label entity description command compensate text group notes title source system_prompt context \
+const SEALED: &str = "label mentions entity description command compensate text group notes title source system_prompt context \
     Description Command Notes Compensate \
     result error reason question answer summary system schema step next_step note subject body choices";
 

@@ -56,7 +56,7 @@ impl Host {
                 ]
             }
             Self::Codex => {
-                let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID"],
+                let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID", "CREWLOG_SESSION"],
                     "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
                 let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
                 let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];

@@ -134,3 +134,26 @@ fn the_agent_of_a_task_edits_under_its_lease_and_nobody_else_does() {
         assert_eq!(scene.show(&plan)["tasks"][0]["result"], "painted", "its own edit is allowed without a word");
     }
 }
+
+#[test]
+fn a_plan_that_a_step_runs_may_change_the_files_of_that_step() {
+    for (scene, _on) in scenes() {
+        scene.write("inner.md", "# Inner\n1. Run `echo inner >> notes.txt` (files: notes.txt)\n");
+        let program = env!("CARGO_BIN_EXE_crewlog");
+        scene.write("outer.sh", format!("'{program}' run inner.md --yes -q && echo outer >> notes.txt\n"));
+        scene.write("outer.md", "# Outer\n1. Run `sh outer.sh` (files: notes.txt)\n");
+        scene.run(&["run", "outer.md", "--yes", "-q"]).expect(0);
+        assert_eq!(scene.read("notes.txt"), "inner\nouter\n");
+        assert_eq!(leases(&scene), Vec::<Value>::new());
+    }
+}
+
+#[test]
+fn a_step_with_too_many_files_fails_and_says_so() {
+    let scene = Scene::with_repository();
+    let files: Vec<_> = (0..201).map(|n| format!("f{n}.txt")).collect();
+    scene.write("plan.md", format!("1. Run `true` (files: {})\n", files.join(", ")));
+    let plan = scene.run(&["run", "plan.md", "--yes", "-q"]).expect(100).stdout.trim().to_owned();
+    let error = scene.show(&plan)["tasks"][0]["error"].as_str().expect("it failed").to_owned();
+    assert!(error.contains("declares 201 files, and 200 can be leased"), "{error}");
+}

@@ -275,6 +275,7 @@ fn parameters_with(text: &str, n: u64, unblocks: bool) -> Parameters {
         assignee: Some(text()),
         folder: Some(text()),
         files: vec![text()],
+        mentions: vec![text()],
         reads_only: unblocks,
         is_delegated: !unblocks,
         compensates: Some(TaskId(n)),

@@ -83,6 +83,7 @@ async fn conflict(store: &EventStore) {
             assignee: None,
             folder: None,
             files: vec!["src/a.rs".into()],
+            mentions: Vec::new(),
             reads_only: false,
             is_delegated: false,
             compensates: None,

@@ -52,7 +52,7 @@ impl Rig {
         };
         let (_wants, mut stop) = watch::channel(None);
         let bid = Bid { name: "shell", dispatch: &dispatch, with: None };
-        let begin = |_: Option<&Executor>| starts.then_some(None);
+        let begin = |lost: Option<&Executor>| (starts && lost.is_none()).then_some(None);
         claim_task(&self.store, life, &mut self.claim(), bid, begin, &mut stop).await
     }
 
@@ -109,6 +109,17 @@ async fn a_task_goes_to_the_first_and_from_a_dead_holder_to_the_next() {
     let claim = TaskCommand::Claim(Claim { attempt: 1, executor: far, now, ..Claim::default() });
     rig.order(claim).await;
     assert_eq!(rig.claims(&second, seen, 1, false).await, ClaimOutcome::Held, "of another host nothing is known");
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_repeated_and_not_taken_for_the_run_of_another() {
+    let rig = Rig::new();
+    let seen = rig.plan_event("p", "TaskDispatched", "{}").await;
+    let life = rig.life();
+    for _ in 0..2 {
+        assert_eq!(rig.claims(&life, seen, 1, true).await, ClaimOutcome::Won(1));
+    }
+    assert_eq!(rig.types().await, ["TaskClaimed"]);
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ pub mod process;
 pub mod project;
 pub mod reacting;
 mod refusal;
-pub(crate) mod runs;
+pub mod runs;
 mod shared;
 mod signs;
 pub mod similar;

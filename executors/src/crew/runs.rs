@@ -10,26 +10,29 @@ use std::time::Duration;
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Runner, Timestamp};
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{LeaveOutcome, Profile, Wish};
-use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request};
+use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Profile, Wish};
+use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request, TARGETS_MAX};
 use crewlog_planner::event::TaskInput;
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::sealed::key_of;
 use crewlog_planner::text::single_line;
 use futures::future::BoxFuture;
+use sha2::{Digest, Sha256};
 
 use super::Refusal;
+use super::signs::space;
 use super::state::{Caller, Crew, Join};
 use super::tasks::write_of;
 use super::worktree::Worktree;
 use crate::caller;
 use crate::claiming::Joint;
 use crate::liveness::LivenessLock;
+use crate::programs::hex;
 use crate::queue::Dispatch;
-use crate::signs::Signs;
+use crate::signs::stay;
 
-/// How long the leases of a run last without a sign of life of its worker.
-const TTL: Duration = Duration::from_secs(180);
+/// How long the leases of a run last without a sign of life. The proof that its worker is dead ends them at once.
+const TTL: Duration = Duration::from_secs(600);
 /// The most characters of the note with which a run leaves.
 const NOTE_CHARS_MAX: usize = 200;
 
@@ -49,12 +52,9 @@ impl Crews {
     }
 
     /// Lets the run of a task by an executor join the crew of its project, if it has one.
-    ///
-    /// # Errors
-    /// Others lease its files.
-    pub(crate) async fn join(&self, dispatch: &Dispatch, executor: &str) -> Result<Option<Member>, Vec<Blocked>> {
+    pub(crate) async fn join(&self, dispatch: &Dispatch, executor: &str) -> Membership {
         let project = dispatch.tags.iter().find_map(|tag| tag.strip_prefix("project:"));
-        let Some(project) = project else { return Ok(None) };
+        let Some(project) = project else { return Membership::Alone };
         let crew = {
             let mut crews = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
             let new = || Arc::new(Crew::new(&self.store, project, Arc::clone(&self.life)));
@@ -65,21 +65,35 @@ impl Crews {
             Some(_) => claim::aggregate_id(&dispatch.plan, dispatch.task),
             None => dispatch.target(),
         };
-        match Member::join(&crew, &target, &dispatch.parameters, executor).await {
-            Ok(member) => Ok(Some(member)),
+        let (why, joined) = match Member::join(&crew, &target, &dispatch.parameters, executor).await {
+            Ok(member) => return Membership::Member(Box::new(member)),
             Err(Refusal::Crew(CrewError::Held(blocked))) => {
                 let why = blocked.first().map(ToString::to_string).unwrap_or_default();
-                if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(format!("{target} {why}")) {
-                    tracing::warn!("{target} waits for its files: {why}");
-                }
-                Err(blocked)
+                (format!("{target} waits for its files: {why}"), Membership::Blocked)
             }
-            Err(error) => {
-                tracing::warn!(%error, task = target, "the run is no agent of the crew, and leases nothing");
-                Ok(None)
+            Err(Refusal::Crew(CrewError::Invalid(why))) => return Membership::Invalid(why),
+            Err(error) if dispatch.parameters.files.is_empty() => {
+                (format!("the run of {target} is no agent of the crew: {error}"), Membership::Alone)
             }
+            Err(error) => (format!("{target} cannot lease its files yet: {error}"), Membership::Blocked),
+        };
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(why.clone()) {
+            tracing::warn!("{why}");
         }
+        joined
     }
+}
+
+/// How a run takes part in the crew.
+pub(crate) enum Membership {
+    /// As this agent.
+    Member(Box<Member>),
+    /// Not at all: there is no crew, or none takes it and it leases nothing.
+    Alone,
+    /// Not yet: others lease its files.
+    Blocked,
+    /// Its files can never be leased.
+    Invalid(String),
 }
 
 impl Crew {
@@ -98,7 +112,8 @@ impl Crew {
 pub(crate) struct Member {
     crew: Arc<Crew>,
     caller: Caller,
-    session: String,
+    /// Its session in the log is a hash of it.
+    secret: String,
     request: Option<Request>,
 }
 
@@ -117,13 +132,30 @@ impl Member {
         let worktree = Worktree::around(&folder);
         // Files outside of the worktree cannot be leased.
         let targets: Vec<_> = input.files.iter().filter_map(|file| worktree.target(&folder, file).ok()).collect();
-        let mut holder = Caller { agent: String::new(), epoch: 0, worktree: worktree.name.clone() };
+        if targets.len() > TARGETS_MAX {
+            let says =
+                format!("{target} declares {} files, and {TARGETS_MAX} can be leased: write patterns", targets.len());
+            return Err(CrewError::Invalid(says).into());
+        }
+        // Below the run that started this worker, whose leases do not keep its own plans from its files.
+        let outer = std::env::var("CREWLOG_SESSION").ok().and_then(|_| std::env::var("AGENT_ID").ok());
+        let agents = crew.agents().await?;
+        let is_here = |outer: &String| agents.get(outer).is_some_and(|found| found.liveness != Liveness::Left);
+        let outer = outer.filter(is_here);
+        drop(agents);
+        let nobody = LeaseHolder { agent: outer.clone().unwrap_or_default(), worktree: worktree.name.clone() };
+        let request = |holder| Request {
+            holder,
+            targets: targets.clone(),
+            is_exclusive: !input.reads_only,
+            ttl: TTL,
+            reason: format!("task {target}"),
+            task: Some(target.to_owned()),
+            is_strict: false,
+        };
         // Only the end of a dead agent can help.
         loop {
-            let leases = crew.leases().await?;
-            let writes = !input.reads_only;
-            let blocked = leases.in_the_way(&holder.holder(), &targets, writes, false, crew.store().now());
-            drop(leases);
+            let blocked = crew.leases().await?.blocked(&request(nobody.clone()), None, crew.store().now());
             if blocked.is_empty() {
                 break;
             }
@@ -131,7 +163,7 @@ impl Member {
                 return Err(CrewError::Held(blocked).into());
             }
         }
-        let session = format!("{}{}", Wish::OF_RUN, crewlog_mq::new_event_id().simple());
+        let secret = crewlog_mq::new_event_id().simple().to_string();
         let profile = Profile {
             program: executor.to_owned(),
             model: None,
@@ -141,19 +173,14 @@ impl Member {
             process: Some(crew.process(executor)),
             program_process: None,
         };
-        let wish = Wish { given: Some(target.to_owned()), ..Wish::default() };
-        holder = crew.join(Join { wish, session: session.clone(), profile }).await?.caller;
-        let request = Request {
-            holder: holder.holder(),
-            targets,
-            is_exclusive: !input.reads_only,
-            ttl: TTL,
-            reason: format!("task {target}"),
-            task: Some(target.to_owned()),
-            is_strict: false,
+        let given = match &outer {
+            Some(_) => target.replace('/', "-").chars().take(32).collect(),
+            None => target.to_owned(),
         };
-        let request = Some(request).filter(|request| !request.targets.is_empty());
-        Ok(Self { crew: crew.clone(), caller: holder, session, request })
+        let wish = Wish { given: Some(given), parent: outer, ..Wish::default() };
+        let caller = crew.join(Join { wish, session: session_of(&secret), profile }).await?.caller;
+        let request = Some(request(caller.holder())).filter(|request| !request.targets.is_empty());
+        Ok(Self { crew: crew.clone(), caller, secret, request })
     }
 
     /// The leases that its claim takes, if it takes any.
@@ -163,37 +190,38 @@ impl Member {
 
     /// The variables by which its program, and what that starts, acts for it.
     pub(crate) fn variables(&self) -> [(String, String); 2] {
-        [("AGENT_ID", &self.caller.agent), ("CREWLOG_SESSION", &self.session)]
+        [("AGENT_ID", &self.caller.agent), ("CREWLOG_SESSION", &self.secret)]
             .map(|(name, value)| (name.to_owned(), value.clone()))
     }
 
     /// Shows that it lives, as long as it is polled.
     pub(crate) async fn stay(&self) -> Infallible {
-        loop {
-            tokio::time::sleep(crewlog_planner::crew::agents::SEEN_EVERY).await;
-            let (store, space) = (self.crew.store(), super::signs::space(self.crew.project()));
-            if let Err(error) = Signs::put(store, &space, &self.caller.agent).await {
-                error.warn("a sign of life of a run was not recorded");
-            }
-        }
+        stay(self.crew.store(), &space(self.crew.project()), &self.caller.agent).await
     }
 
     /// Ends its leases and its membership. A fault leaves them to the timers.
-    pub(crate) async fn leave(self, ending: Option<&Ending>) {
-        let (outcome, note) = match ending {
-            Some(Ending::Completed { .. }) => (LeaveOutcome::Success, String::new()),
+    pub(crate) async fn leave(self, ending: Option<&Ending>, is_sealed: bool) {
+        let (outcome, said) = match ending {
+            Some(Ending::Completed { .. }) => (LeaveOutcome::Success, ""),
             Some(Ending::Failed { error: said, .. } | Ending::Stopped { reason: said }) => {
-                (LeaveOutcome::Failure, single_line(said, NOTE_CHARS_MAX))
+                (LeaveOutcome::Failure, said.as_str())
             }
             Some(Ending::Asked { question: said, .. } | Ending::Released { reason: said, .. }) => {
-                (LeaveOutcome::Success, single_line(said, NOTE_CHARS_MAX))
+                (LeaveOutcome::Success, said.as_str())
             }
-            None => (LeaveOutcome::Success, "its task went to another worker".to_owned()),
+            None => (LeaveOutcome::Success, "it does not have the task"),
         };
+        let note = if is_sealed { String::new() } else { single_line(said, NOTE_CHARS_MAX) };
         if let Err(error) = self.crew.leave(&self.caller, outcome, note, String::new()).await {
             tracing::warn!(%error, agent = self.caller.agent, "a run has left without a word");
         }
     }
+}
+
+/// The session of a run, which no reader of the log can turn back into the secret that its program has.
+#[must_use]
+pub fn session_of(secret: &str) -> String {
+    format!("{}{}", Wish::OF_RUN, &hex(&Sha256::digest(secret.as_bytes()))[..32])
 }
 
 impl Joint for Member {

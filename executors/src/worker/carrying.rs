@@ -18,7 +18,7 @@ use crate::breakers::Clearance;
 use crate::caller::host;
 use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session};
 use crate::consent::Input;
-use crate::crew::runs::Member;
+use crate::crew::runs::{Member, Membership};
 use crate::metering::{Meter, Sight, Watched, greater};
 use crate::prompts::Rendered;
 use crate::queue::Dispatch;
@@ -58,19 +58,30 @@ impl Worker {
             return not_run(key);
         }
         let mut claim = claim_of(&self.store, &dispatch.plan, dispatch.task, dispatch.tags.clone());
-        let is_agent = matches!(actor, Actor::Agent(..));
-        let is_member = is_agent || !(dispatch.parameters.files.is_empty() || actor.only_waits());
-        let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Ok(None) };
-        let (member, mut is_blocked) = joined.map_or((None, true), |member| (member, false));
         let checked = attachments::checked(&dispatch.parameters).await;
+        let checked = checked.map_err(|question| Ending::Asked { question, default: None });
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
+        let is_cut_short = claim.catch_up().await.is_ok() && claim.handler().cut_short(dispatch.attempt).is_some();
+        let is_agent = matches!(actor, Actor::Agent(..));
+        let has_files = !(dispatch.parameters.files.is_empty() || actor.only_waits());
+        // One that only reports an end needs no files.
+        let is_member = (is_agent || has_files) && checked.is_ok() && !(reports && is_cut_short);
+        let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Membership::Alone };
+        let (member, mut is_blocked, checked) = match joined {
+            Membership::Member(member) => (Some(member), false, checked),
+            Membership::Alone => (None, false, checked),
+            Membership::Blocked => (None, true, checked),
+            Membership::Invalid(error) => {
+                (None, false, Err(Ending::Failed { error, class: FailureClass::Task, run: None }))
+            }
+        };
         // An agent's prompt depends on the claim: an earlier run may have been cut off.
         let begin = |lost: Option<&Executor>| {
             let is_ready = checked.is_ok() && (lost.is_none() || !reports);
             is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
         };
         let mut has_passed = false;
-        let bid = Bid { name: actor.name(), dispatch: &dispatch, with: member.as_ref().and_then(Member::leases) };
+        let bid = Bid { name: actor.name(), dispatch: &dispatch, with: member.as_deref().and_then(Member::leases) };
         let claimed = match is_blocked {
             true => ClaimOutcome::Blocked,
             false => claim_task(&self.store, &self.life, &mut claim, bid, begin, &mut stop).await,
@@ -81,16 +92,16 @@ impl Worker {
             held.store(epoch, Ordering::Relaxed);
             let lost = claim.handler().interrupted.clone();
             let ready = match (checked, lost) {
-                (Err(question), _) => Err(Ending::Asked { question, default: None }),
+                (Err(ending), _) => Err(ending),
                 (Ok(()), Some(executor)) if reports => Err(Ending::cut_short(&executor)),
                 (Ok(()), lost) => Ok(prompt.map(|prompt| prompt.after(lost.is_some()).text)),
             };
-            let run = Held { dispatch: &dispatch, member: member.as_ref(), epoch };
+            let run = Held { dispatch: &dispatch, member: member.as_deref(), epoch };
             (ended, has_passed) = self.carry_out_held(actor, run, &mut claim, ready, stop).await;
         }
         if let Some(member) = member {
             // A text of an encrypted plan is in no event of the crew.
-            member.leave(ended.as_ref().filter(|_| key_of(&dispatch.tags).is_none())).await;
+            member.leave(ended.as_ref(), key_of(&dispatch.tags).is_some()).await;
         }
         if let Some(limits) = limits.filter(|_| start == Clearance::Probe) {
             limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
@@ -188,6 +199,14 @@ impl Worker {
                 }
             }
         };
+        let mut is_lost = self.lost.subscribe();
+        let losing = async {
+            // The sender is this worker's.
+            if is_lost.changed().await.is_ok() {
+                stop.send_replace(Some(Stop::Lost));
+            }
+            std::future::pending().await
+        };
         let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
         let watching = async {
             if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
@@ -203,6 +222,7 @@ impl Worker {
         };
         let ended = tokio::select! {
             ending = acting => ending,
+            ending = losing => ending,
             never = staying => match never {},
             ending = watching => ending,
         };

@@ -388,7 +388,7 @@ impl Agents {
         }
         if let Some(wanted) = wanted? {
             let may_have = |name: &String| self.agents.get(name).is_none_or(|known| is_free(known, wish));
-            let next = (2..=AGENTS_MAX).map(|n| format!("{wanted}-{n}"));
+            let next = (2..=AGENTS_MAX).map(|n| format!("{wanted}-{n}")).filter(|name| is_name(name));
             return match wish.name.is_some() || may_have(&wanted) {
                 true => Ok(wanted),
                 false => checked(next.clone().find(may_have).ok_or_else(full)?, above),

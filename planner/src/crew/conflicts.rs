@@ -14,6 +14,7 @@ use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, Executor, TaskEvent};
 use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
 use crate::plan::{NodeKind, TaskId, is_within};
+use crate::sealed::key_of;
 
 /// The stream of conflicts.
 pub const STREAM: &str = "conflicts";
@@ -209,7 +210,8 @@ impl Conflicts {
         if let Event::TaskDispatched { task_id, command, .. } = event {
             self.withdraw(&of(task_id), &recorded.event_type);
             if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
-                let (writes, patterns) = (writes(kind, &parameters), patterns_of(&parameters));
+                let (writes, patterns) =
+                    (writes(kind, &parameters), patterns_of(&parameters, key_of(&recorded.tags).is_some()));
                 let project = project_of(recorded).to_owned();
                 let is_command = parameters.command.is_some();
                 self.running.insert(of(task_id), RunningTask { project, writes, patterns, is_command, hold: None });
@@ -360,11 +362,13 @@ fn writes(kind: NodeKind, parameters: &Parameters) -> bool {
     !parameters.reads_only && !only_looks
 }
 
-/// The patterns of the files that a task declares, or else mentions.
-fn patterns_of(parameters: &Parameters) -> Vec<Pattern> {
+/// The patterns of the files that a task declares, or else mentions in texts that are not sealed.
+fn patterns_of(parameters: &Parameters, is_sealed: bool) -> Vec<Pattern> {
     let folder = parameters.folder.as_deref();
     let (mut patterns, mut n_steps): (Vec<Pattern>, usize) = (Vec::new(), 0);
-    for text in parameters.files.iter().take(NAMES_MAX) {
+    let declared = parameters.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty());
+    let mentioned = parameters.mentions.iter().filter(|_| !is_sealed).map(String::as_str);
+    for text in declared.chain(mentioned).take(NAMES_MAX) {
         if patterns.len() == PATTERNS_MAX {
             break;
         }

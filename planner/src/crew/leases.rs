@@ -324,7 +324,8 @@ impl Leases {
     }
 
     /// The obstacles to a request: live leases, and requests that have waited longer.
-    fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
+    #[must_use]
+    pub fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
         let mut blocked =
             self.in_the_way(&request.holder, &request.targets, request.is_exclusive, request.is_strict, now);
         for (number, earlier) in self.waiting.iter().take_while(|(number, _)| Some(*number) != waiting) {

@@ -39,8 +39,10 @@ pub struct Parameters {
     pub assignee: Option<String>,
     /// The working folder of commands; the worker's own when unset.
     pub folder: Option<String>,
-    /// The files that the task declares, or else those that it mentions.
+    /// The files that the task declares.
     pub files: Vec<String>,
+    /// If it declares none, those that its texts mention.
+    pub mentions: Vec<String>,
     /// True if it changes none of them.
     pub reads_only: bool,
     /// True if a sub-plan carries it out.

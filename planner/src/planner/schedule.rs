@@ -191,7 +191,8 @@ impl Parameters {
             command: plan.command.clone(),
             assignee: plan.assignee.clone(),
             folder,
-            files: touched(plan),
+            files: plan.files.clone(),
+            mentions: mentioned(plan),
             reads_only: plan.reads_only,
             is_delegated: plan.is_delegated(),
             compensates: plan.compensates,
@@ -199,17 +200,15 @@ impl Parameters {
     }
 }
 
-/// The files that a task declares, or else those that it mentions.
-fn touched(plan: &TaskPlan) -> Vec<String> {
-    let declared = plan.files.iter().map(|file| file.trim()).filter(|file| !file.is_empty());
-    let declared: Vec<_> = declared.map(str::to_owned).collect();
-    if !declared.is_empty() {
-        return declared;
+/// The files that the texts of a task mention, if it declares none.
+fn mentioned(plan: &TaskPlan) -> Vec<String> {
+    if plan.files.iter().any(|file| !file.trim().is_empty()) {
+        return Vec::new();
     }
     let attached = plan.attachments.iter().filter_map(|attachment| attachment.kind.path());
-    let attached = attached.filter(|path| !path.contains("://")).map(str::to_owned);
+    let attached = attached.filter(|path| !path.contains("://"));
     let texts = [&plan.description].into_iter().chain(&plan.notes).chain(&plan.command);
-    let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text).map(str::to_owned)));
+    let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text)));
     let mut known = BTreeSet::new();
-    mentioned.filter(|file| known.insert(file.clone())).take(FILES_MAX).collect()
+    mentioned.filter(|file| known.insert(*file)).take(FILES_MAX).map(str::to_owned).collect()
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::process::{ancestors, parent_session};
+use crewlog_executors::crew::runs;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Joined, Refusal};
 use crewlog_planner::crew::CrewError;
@@ -213,7 +214,8 @@ impl Members {
             program_process: (self.own.is_some() && !is_run).then(|| ancestors().into_iter().next()).flatten(),
             program,
         };
-        let given = agent_id().filter(|_| is_own && !is_run);
+        // The name of a run is only for its own session.
+        let given = agent_id().filter(|name| is_own && !is_run && !name.contains('/'));
         let wish = Wish { name: asked.or(earlier_name), given, parent, over: None };
         let joined = crew.join(Join { wish, session, profile }).await?;
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
@@ -254,8 +256,8 @@ fn own_session(client: &Client) -> Option<String> {
 }
 
 /// The session of the run that crewlog started, and that the program of this process belongs to.
-fn run_session() -> Option<String> {
-    std::env::var(CREWLOG_SESSION).ok().filter(|session| session.starts_with(Wish::OF_RUN))
+pub fn run_session() -> Option<String> {
+    std::env::var(CREWLOG_SESSION).ok().filter(|secret| !secret.is_empty()).map(|secret| runs::session_of(&secret))
 }
 
 /// The session of a handle, which no reader of the log can turn back into the handle.

@@ -7,8 +7,9 @@ use crewlog_planner::lifecycle::State;
 use serde_json::{Value, json};
 
 use super::lease_json;
+use crate::context::agent_id;
 use crate::serve::mcp::args::Args;
-use crate::serve::mcp::identity::{Client, Member};
+use crate::serve::mcp::identity::{Client, Member, run_session};
 use crate::serve::mcp::reply::{Refused, Reply};
 use crate::serve::mcp::server::Server;
 use crate::views::TaskNames;
@@ -45,6 +46,10 @@ impl Server {
 
     pub async fn leave_crew(&self, member: &Member, args: &Args) -> Reply {
         let (outcome, note, next_step) = (args.get("outcome"), args.get("note"), args.get("next_step"));
+        // Its worker says how a run ended, and ends its leases when nothing of it runs any more.
+        if run_session().is_some() && agent_id().as_ref() == Some(&member.caller.agent) {
+            return Ok(json!({ "status": "left", "released": [], "tasks_returned": [] }));
+        }
         let (released, tasks) = self.crew.leave(&member.caller, outcome, note, next_step).await?;
         self.members.forget(member);
         Ok(json!({ "status": "left", "released": released, "tasks_returned": tasks }))
