@@ -88,11 +88,11 @@ fn another_process_takes_over_conflicts_and_statistics_from_a_killed_worker() {
         named_pipe(&scene, &format!("go-{name}"));
         Gate::new(&scene, name)
     });
-    let wait =
-        |name: &str| format!("- [P] Run `{}; read line < go-{name}; echo {name} >> notes.txt`\n", Gate::pass(name));
+    let wait = |name: &str| format!("{}; read line < go-{name}; echo {name} >> notes.txt", Gate::pass(name));
+    scene.write("crewlog.toml", format!("[executors.mender]\ncommand = '{}'\n", wait("two")));
     let mut first = scene.start(&["work"]);
     first.stderr.until("open now");
-    scene.write("plan.md", wait("one") + &wait("two"));
+    scene.write("plan.md", format!("- [P] Run `{}`\n- [P] Mend notes.txt\n", wait("one")));
     scene.run(&["run", "plan.md", "--yes", "--detach"]).expect(0);
     first.stderr.until("CONFLICT");
     let mut other = scene.start(&["work"]);
