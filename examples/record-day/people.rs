@@ -37,8 +37,7 @@ pub fn scripts(day: &Rc<Day>) -> Vec<Script> {
 async fn plan(day: &Day, plan: &'static str, text: &str, path: &str) -> Result {
     let file = PlanFile { path: Some(path.to_owned()), ..PlanFile::default() };
     let config = PlannerConfig { folder: Some("/srv/almanac".to_owned()), file, ..PlannerConfig::default() };
-    let user_input = text.to_owned();
-    day.order(plan, Command::of_text(user_input, config, false)?).await?;
+    day.order(plan, Command::of_text(text.to_owned(), config, false)?).await?;
     Ok(())
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crewlog_mq::new_event_id;
-use crewlog_planner::claim::{Executor, Holder};
+use crewlog_planner::claim::Executor;
 
 use crate::private::{PRIVATE, make_folder, write_whole};
 
@@ -106,11 +106,6 @@ impl LivenessLock {
     /// True for this worker's own claims.
     pub fn is_own(&self, executor: &Executor) -> bool {
         executor.worker == self.worker
-    }
-
-    /// True if the lock of a holder proves that it lives.
-    pub(crate) fn proves(&self, held: &Holder) -> bool {
-        self.locks.life(&held.executor) == Life::Live
     }
 
     /// True if another worker is proven to be gone, with all its children.

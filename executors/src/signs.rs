@@ -72,11 +72,7 @@ impl Signs {
         let begun = present.iter().filter(|name| !signs.seen.contains_key(*name));
         let begun = begun.map(|name| CellChange::set(space, name, now.clone()));
         let ended = signs.seen.keys().filter(|name| left.contains(*name));
-        let changes: Vec<_> = begun.chain(ended.map(|name| CellChange::delete(space, name))).take(PAGE).collect();
-        if changes.is_empty() {
-            return Ok(());
-        }
-        store.append(changes.into_iter().fold(Append::default(), Append::cell)).await.map(drop)
+        change(store, begun.chain(ended.map(|name| CellChange::delete(space, name)))).await
     }
 
     /// Those of all workers.
@@ -111,19 +107,38 @@ impl Signs {
     }
 }
 
+async fn change(store: &EventStore, changes: impl Iterator<Item = CellChange>) -> Result<(), Error> {
+    let changes: Vec<_> = changes.take(PAGE).collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    store.append(changes.into_iter().fold(Append::default(), Append::cell)).await.map(drop)
+}
+
 fn key_of(Executor { host, worker, .. }: &Executor) -> String {
     format!("{worker}@{host}")
 }
 
-/// The last sign of the worker of an executor; one that has none begins now, since its log may come from a backup.
-pub(crate) async fn last_sign(store: &EventStore, executor: &Executor) -> Result<Timestamp, Error> {
+/// When a worker was last known to live: now by its lock on this host, by its sign elsewhere; never if it is proven dead. One
+/// that has no sign begins now, since its log may come from a backup.
+pub(crate) async fn last_seen(
+    store: &EventStore,
+    life: &LivenessLock,
+    executor: &Executor,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Error> {
+    match life.locks().life(executor) {
+        Life::Live => return Ok(Some(now)),
+        Life::Dead => return Ok(None),
+        Life::Unknown => {}
+    }
     let key = key_of(executor);
     let sign = store.cell(WORKERS, &key).await?;
-    if let Some(seen) = sign.and_then(|cell| cell.value.parse().ok()) {
-        return Ok(Timestamp(seen));
+    let seen = sign.and_then(|cell| cell.value.parse().ok()).map(Timestamp);
+    if seen.is_none() {
+        Signs::put(store, WORKERS, &key).await?;
     }
-    Signs::put(store, WORKERS, &key).await?;
-    Ok(store.now())
+    Ok(seen.or(Some(now)))
 }
 
 /// Refuses to take a task from a holder whose lease has run out while it is known to live: by its lock on this host, by a later
@@ -135,12 +150,8 @@ pub(crate) async fn check_expired(
     now: Timestamp,
 ) -> Result<Result<(), TaskError>, Error> {
     let Some(held) = task.holder.as_ref().filter(|held| held.has_expired(now)) else { return Ok(Ok(())) };
-    let lives = match life.locks().life(&held.executor) {
-        Life::Live => true,
-        Life::Dead => false,
-        Life::Unknown => now.since(last_sign(store, &held.executor).await?) < LEASE,
-    };
-    Ok(task.check_unheld(|_| lives))
+    let seen = last_seen(store, life, &held.executor, now).await?;
+    Ok(task.check_unheld(|_| seen.is_some_and(|seen| now.since(seen) < LEASE)))
 }
 
 /// Leaves signs of life of a worker, and tells when others may soon take its tasks, since the log was out of reach for too long.
@@ -161,11 +172,12 @@ pub(crate) async fn leave_signs(store: EventStore, worker: Executor, lost: watch
     }
 }
 
-/// Leaves signs of life in a space, as long as it is polled.
+/// Leaves signs of life in a space, as long as it is polled, after the one with which it began.
 pub(crate) async fn stay(store: &EventStore, space: &str, name: &str) -> Infallible {
+    let mut pause = PAUSES[1];
     loop {
-        let is_signed = sign(store, space, name).await;
-        tokio::time::sleep(if is_signed { PAUSES[1] } else { PAUSES[2] }).await;
+        tokio::time::sleep(pause).await;
+        pause = if sign(store, space, name).await { PAUSES[1] } else { PAUSES[2] };
     }
 }
 
@@ -182,8 +194,8 @@ async fn sign(store: &EventStore, space: &str, name: &str) -> bool {
 pub(crate) async fn end_signs(store: &EventStore, worker: &Executor) -> Result<(), Error> {
     let (signs, own, now) = (Signs::of_workers(store).await?, key_of(worker), store.now());
     let is_over = |(key, seen): &(&String, &Timestamp)| **key == own || now.since(**seen) > FORGOTTEN_AFTER;
-    let over = signs.seen.iter().filter(is_over).map(|(key, _)| key.clone()).collect();
-    Signs::begin(store, WORKERS, &BTreeSet::new(), &over).await
+    let over = signs.seen.iter().filter(is_over);
+    change(store, over.map(|(key, _)| CellChange::delete(WORKERS, key))).await
 }
 
 /// True if others may soon take the tasks of a worker that left its last sign at a time.

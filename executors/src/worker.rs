@@ -33,7 +33,7 @@ use crate::planning::open_plans;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
-use crate::signs::{end_signs, last_sign, leave_signs};
+use crate::signs::{end_signs, last_seen, leave_signs};
 use crate::subplans::family;
 
 /// How often a worker checks whether holders are dead, or their leases have run out.
@@ -95,17 +95,8 @@ impl Worker {
         roster.shell.supervisor = roster.shell.supervisor.holding(life.lock_path());
         let life = Arc::new(life);
         let crews = Crews::new(&store, &life);
-        Self {
-            store,
-            roster,
-            life,
-            crews,
-            jobs,
-            interrupted,
-            agents,
-            left: Mutex::default(),
-            lost: watch::channel(()).0,
-        }
+        let (left, lost) = (Mutex::default(), watch::channel(()).0);
+        Self { store, roster, life, crews, jobs, interrupted, agents, left, lost }
     }
 
     /// Makes its agents plan their sub-plans by a model.
@@ -405,13 +396,13 @@ impl WorkerLoop {
         let seen = |executor| self.heard.get(executor).is_some_and(|seen| now.since(*seen) < claim::LEASE);
         let over = self.foreign_leases().filter_map(|(dispatch, lease)| {
             let is_dead = life.is_own(&lease.executor) || life.is_dead(&lease.executor);
-            let is_over = || lease.has_expired(now) && !seen(&lease.executor) && !life.proves(lease);
+            let is_over = || lease.has_expired(now) && !seen(&lease.executor);
             (is_dead || is_over()).then(|| (dispatch.clone(), lease.clone(), is_dead))
         });
         for (dispatch, Holder { executor, epoch, .. }, is_dead) in over.collect::<Vec<_>>() {
             if !is_dead {
-                match last_sign(&self.worker.store, &executor).await {
-                    Ok(seen) if now.since(seen) < claim::LEASE => {
+                match last_seen(&self.worker.store, life, &executor, now).await {
+                    Ok(Some(seen)) if now.since(seen) < claim::LEASE => {
                         self.heard.insert(executor, seen);
                         continue;
                     }

@@ -16,6 +16,13 @@ pub const STREAM: &str = "task";
 
 /// How long a claim holds without a sign of life of its worker.
 pub const LEASE: Duration = Duration::from_secs(180);
+
+/// The time of a claim whose lease expires at a time.
+#[must_use]
+pub fn claimed_at(lease_until: Timestamp) -> Timestamp {
+    Timestamp(0).plus(lease_until.since(Timestamp(0).plus(LEASE)))
+}
+
 /// After this many agents in a row were lost with a task, it waits for a person.
 pub const LOST_MAX: u32 = 3;
 /// The aggregate of a task.
@@ -166,18 +173,6 @@ impl TaskEvent {
                 | Self::TaskWithdrawn { .. }
                 | Self::TimerFired { .. }
         )
-    }
-
-    /// The epoch of the holder whose end it is.
-    pub(crate) const fn ended_epoch(&self) -> Option<u64> {
-        match self {
-            Self::TaskReleased { epoch, .. }
-            | Self::TaskStopped { epoch, .. }
-            | Self::TaskCompleted { epoch, .. }
-            | Self::TaskFailed { epoch, .. }
-            | Self::NeedsClarification { epoch, .. } => Some(*epoch),
-            _other => None,
-        }
     }
 
     /// The report to the planner, if it concerns the planner.

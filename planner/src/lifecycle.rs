@@ -152,6 +152,14 @@ pub struct Situation {
     pub wait: Option<Wait>,
 }
 
+impl Situation {
+    /// The lease that keeps the task from its files.
+    #[must_use]
+    pub fn lease(&self) -> Option<&str> {
+        if let Some(Wait::Files { lease }) = &self.wait { Some(lease) } else { None }
+    }
+}
+
 impl From<State> for Situation {
     fn from(state: State) -> Self {
         Self { state, wait: None }

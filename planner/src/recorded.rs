@@ -1,11 +1,10 @@
 //! Recorded commands: JSON in `extra.command` of the first event of an append, without texts that the events repeat.
 
-use crewlog_mq::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::claim::{Claim, Ending, LEASE, TaskCommand, TaskEvent};
+use crate::claim::{Claim, Ending, TaskCommand, TaskEvent, claimed_at};
 use crate::event::{Amendment, Command, Event, ExecutorEvent};
 use crate::plan::Proposal;
 
@@ -203,8 +202,7 @@ impl TaskCommand {
         restore(recorded, |command: &mut Self| {
             match command {
                 Self::End { usage, ending, epoch } => {
-                    let last = events.last()?;
-                    (*ending, *epoch) = (ending_of(last)?, last.ended_epoch()?);
+                    (*epoch, *ending) = events.last().and_then(ending_of)?;
                     if let Some(TaskEvent::UsageReported { usage: used, .. }) = events.first() {
                         *usage = *used;
                     }
@@ -217,7 +215,7 @@ impl TaskCommand {
                 }
                 Self::Report { claim, ending } => {
                     claim.fill(events.first()?)?;
-                    (*ending, claim.only_reports) = (events.last().and_then(ending_of)?, false);
+                    ((_, *ending), claim.only_reports) = (events.last().and_then(ending_of)?, false);
                 }
                 Self::Progress { progress, .. } => {
                     let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
@@ -236,21 +234,22 @@ impl Claim {
             return None;
         };
         (self.attempt, self.executor, self.only_reports) = (*attempt, executor.clone(), *only_reports);
-        self.now =
-            lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE)))).unwrap_or_default();
+        self.now = lease_until.map(claimed_at).unwrap_or_default();
         self.prompt.clone_from(prompt);
         Some(())
     }
 }
 
-/// The ending that an event records.
-fn ending_of(event: &TaskEvent) -> Option<Ending> {
+/// The ending that an event records, and the epoch of its holder.
+fn ending_of(event: &TaskEvent) -> Option<(u64, Ending)> {
     match event.clone() {
-        TaskEvent::TaskCompleted { result, run, .. } => Some(Ending::Completed { result, run }),
-        TaskEvent::TaskFailed { error, class, run, .. } => Some(Ending::Failed { error, class, run }),
-        TaskEvent::NeedsClarification { question, default, .. } => Some(Ending::Asked { question, default }),
-        TaskEvent::TaskStopped { reason, .. } => Some(Ending::Stopped { reason }),
-        TaskEvent::TaskReleased { reason, cut_off, .. } => Some(Ending::Released { reason, cut_off }),
+        TaskEvent::TaskCompleted { epoch, result, run, .. } => Some((epoch, Ending::Completed { result, run })),
+        TaskEvent::TaskFailed { epoch, error, class, run, .. } => Some((epoch, Ending::Failed { error, class, run })),
+        TaskEvent::NeedsClarification { epoch, question, default, .. } => {
+            Some((epoch, Ending::Asked { question, default }))
+        }
+        TaskEvent::TaskStopped { epoch, reason } => Some((epoch, Ending::Stopped { reason })),
+        TaskEvent::TaskReleased { epoch, reason, cut_off } => Some((epoch, Ending::Released { reason, cut_off })),
         TaskEvent::TaskClaimed { .. }
         | TaskEvent::TaskProgressed { .. }
         | TaskEvent::TaskUnparked { .. }

@@ -50,11 +50,7 @@ const EMPTY: [(&str, &str); 13] = [
     ("grants", "there are no grants: each new task asks"),
 ];
 
-/// The variable by which a launcher names the agent to its program, tools and hooks.
-pub const AGENT_ID: &str = "AGENT_ID";
-
-/// The variable by which a run tells its program, its tools and hooks the session of its agent.
-pub const CREWLOG_SESSION: &str = "CREWLOG_SESSION";
+pub use crewlog_executors::crew::runs::AGENT_ID;
 
 /// Variables that are set below an agent program, and below a task that crewlog runs.
 const SIGNS: [&str; 13] = [

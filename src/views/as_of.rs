@@ -7,7 +7,7 @@ use crate::context::{self, Session};
 use crate::ui::failure::Failure;
 use crate::views::queries::beyond;
 use crewlog_executors::crew::warm::{Fold, Folded, Handled, Warm, WarmPlans};
-use crewlog_executors::crew::{Crew, Hears};
+use crewlog_executors::crew::{Crew, Hears, Holders};
 use crewlog_executors::history::History;
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::projecting::Projected;
@@ -26,6 +26,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::OnceCell;
 
 /// The most plans that are read at once.
 const TOGETHER_MAX: usize = 8;
@@ -69,7 +70,15 @@ pub struct AsOf {
     /// Read and computed before: one view may need a plan several times.
     plans: Arc<Mutex<BTreeMap<String, Arc<ViewedPlan>>>>,
     states: Arc<Mutex<BTreeMap<String, States>>>,
+    /// Read once for all plans; unset at a past position.
+    pub(super) present: Arc<OnceCell<Option<Present>>>,
     pub(super) is_server: bool,
+}
+
+/// The holders and leases by which the states of tasks are judged at the head.
+pub(super) struct Present {
+    pub(super) holders: Holders,
+    pub(super) leases: Arc<Handled<Leases>>,
 }
 
 /// The views of the project of the working directory, for a command.
@@ -112,8 +121,8 @@ impl Views {
             None => store.now(),
         };
         let (crew, is_server) = (self.crew.clone(), self.is_server);
-        let (plans, states) = Default::default();
-        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, plans, states, is_server })
+        let (plans, states, present) = Default::default();
+        Ok(AsOf { at: position, now, is_past: at.is_some(), crew, store, kept, plans, states, present, is_server })
     }
 
     /// The log, its cache, and its last position. After the log went back, a server starts a new cache.
@@ -152,7 +161,8 @@ impl AsOf {
     pub async fn earlier(&self, at: Position) -> Result<Self, Error> {
         let at = self.store().whole(at.min(self.at)).await?;
         let now = time_of(self.store(), at).await?;
-        Ok(Self { at, now, is_past: true, plans: Arc::default(), states: Arc::default(), ..self.clone() })
+        let (plans, states, present) = Default::default();
+        Ok(Self { at, now, is_past: true, plans, states, present, ..self.clone() })
     }
 
     pub(super) fn known_states(&self) -> MutexGuard<'_, BTreeMap<String, States>> {

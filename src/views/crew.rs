@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crewlog_executors::crew::{AtRest, Facts, Kind, Mail, Need, OpenPlan, Refusal, needs_you};
 use crewlog_executors::signs::Signs;
 use crewlog_mq::{Error, Position, Timestamp};
-use crewlog_planner::claim::{Executor, LEASE};
+use crewlog_planner::claim::{Executor, LEASE, claimed_at};
 use crewlog_planner::crew::agents::{Agent, Liveness};
 use crewlog_planner::crew::leases::{Lease, LeaseHolder, Request, Waiting};
 use crewlog_planner::crew::messages::Sender;
@@ -34,7 +34,7 @@ impl AsOf {
                 let held = times.claim.holder.as_ref();
                 let Some(holder) = held.or(times.past.as_ref()).filter(|holder| !holder.is_agent()) else { continue };
                 let Executor { name, host, worker } = &holder.executor;
-                let claimed = holder.lease_until.map(|until| Timestamp(0).plus(until.since(Timestamp(0).plus(LEASE))));
+                let claimed = holder.lease_until.map(claimed_at);
                 let ended = times.ended_at.filter(|_| held.is_none());
                 let known = workers.entry((host.clone(), worker.clone())).or_default();
                 known.0 = [Some(known.0), claimed, ended].into_iter().flatten().max().unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Position;
 use crewlog_planner::event::{Budget, Timer, Usage};
-use crewlog_planner::lifecycle::{Situation, State, States, Wait};
+use crewlog_planner::lifecycle::{Situation, State, States};
 use crewlog_planner::plan::{Condition, Parent, TaskId};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -134,7 +134,7 @@ impl PlanShown {
             status: states.plan.state,
             at,
             parent: state.parent.clone(),
-            tasks: tasks.map(|task| TaskShown::of(plan, view, task, states.task(task.plan.id))).collect(),
+            tasks: tasks.map(|task| TaskShown::of(plan, view, task, &states.task(task.plan.id))).collect(),
             questions: questions.map(|question| QuestionShown::of(view, question)).collect(),
             deadline: state.due(Timer::Plan).map(rfc3339),
             stopped_by: state.stopped_by.and_then(|task| name_of(view, task)),
@@ -166,7 +166,7 @@ pub fn name_of(view: &PlanView, task: TaskId) -> Option<String> {
 }
 
 impl TaskShown {
-    fn of(plan: &str, view: &PlanView, task: &Task, now: Situation) -> Self {
+    fn of(plan: &str, view: &PlanView, task: &Task, now: &Situation) -> Self {
         let (state, step) = (view.state(), &task.plan);
         let times = view.times(step.id);
         let depends_on = step.depends_on.iter().map(|one| name_of(view, one.task).unwrap_or_default());
@@ -192,10 +192,7 @@ impl TaskShown {
             last_output: None,
             deadline: state.due(Timer::Task(step.id)).map(rfc3339),
             retry_at: state.due(Timer::Retry(step.id)).map(rfc3339),
-            waits_for: match now.wait {
-                Some(Wait::Files { lease }) => Some(lease),
-                _another => None,
-            },
+            waits_for: now.lease().map(str::to_owned),
             compensates: step.compensates.and_then(|task| name_of(view, task)),
             plan: task.sub_plan_id(plan),
         }

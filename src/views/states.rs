@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use crewlog_executors::crew::warm::Handled;
-use crewlog_executors::crew::{Crew, Holders, TaskSummary, summaries};
+use crewlog_executors::crew::{Crew, TaskSummary, summaries};
 use crewlog_mq::Error;
-use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::lifecycle::{Observed, State, States, Taker};
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::state::PlannerState;
 
+use super::as_of::Present;
 use super::{AsOf, Counts, N_STATES, ViewedPlan};
 
 /// The number of tasks in each state.
@@ -26,12 +25,12 @@ impl AsOf {
         if let Some(states) = self.known_states().get(plan) {
             return Ok(states.clone());
         }
-        let holders = self.holders().await?;
+        let present = self.present().await?;
         // Each sub-plan comes before its parent plan.
         for plan in self.family(plan).await?.into_iter().rev() {
             let seen = self.viewed(&plan).await?;
             let known = |plan: &str| self.known_states().get(plan).map(|states| states.plan.state);
-            let states = self.observing(holders.as_ref(), &known, |it| States::of(&plan, &seen.view, it));
+            let states = self.observing(present, &known, |it| States::of(&plan, &seen.view, it));
             self.known_states().insert(plan, states);
         }
         Ok(self.known_states()[plan].clone())
@@ -50,33 +49,36 @@ impl AsOf {
 
     /// The tasks of the open plans that agents can work on.
     pub async fn tasks(&self) -> Result<Vec<TaskSummary>, Error> {
-        let (holders, open) = (self.holders().await?, self.open().await?);
+        let (present, open) = (self.present().await?, self.open().await?);
         let of_plan = |(plan, seen): (&String, &Arc<ViewedPlan>)| {
-            self.observing(holders.as_ref(), &|_| None, |observed| summaries(plan, &seen.view, observed))
+            self.observing(present, &|_| None, |observed| summaries(plan, &seen.view, observed))
         };
         Ok(open.iter().flat_map(of_plan).collect())
     }
 
     /// The holders at the head. At a past position each is alive until the event that ends its claim.
-    async fn holders(&self) -> Result<Option<(Holders, Arc<Handled<Leases>>)>, Error> {
-        if self.is_past {
-            return Ok(None);
-        }
-        self.crew.catch_up_decisions().await?;
-        let holders = self.crew.holders_among(&self.handled(&self.kept.agents).await?.0).await?;
-        Ok(Some((holders, self.handled(&self.kept.leases).await?)))
+    async fn present(&self) -> Result<Option<&Present>, Error> {
+        let read = async || {
+            if self.is_past {
+                return Ok::<_, Error>(None);
+            }
+            self.crew.catch_up_decisions().await?;
+            let holders = self.crew.holders_among(&self.handled(&self.kept.agents).await?.0).await?;
+            Ok(Some(Present { holders, leases: self.handled(&self.kept.leases).await? }))
+        };
+        Ok(self.present.get_or_try_init(read).await?.as_ref())
     }
 
     fn observing<T>(
         &self,
-        seen: Option<&(Holders, Arc<Handled<Leases>>)>,
+        present: Option<&Present>,
         sub_plan: &dyn Fn(&str) -> Option<State>,
         judge: impl FnOnce(&Observed<'_>) -> T,
     ) -> T {
-        let holders = seen.map(|(holders, _)| holders);
+        let holders = present.map(|present| &present.holders);
         let lease = |state: &PlannerState, task: &TaskPlan| {
             let folder = self.crew.roster()?.find(state.config.folder.as_deref()?).ok()?;
-            Crew::in_the_way_of(&seen?.1.0, &folder, task, self.now).map(|lease| lease.to_string())
+            Crew::in_the_way_of(&present?.leases.0, &folder, task, self.now).map(|lease| lease.to_string())
         };
         let taker = |task: &TaskPlan| match self.crew.roster() {
             Some(roster) if roster.takes(task) => roster.taker(task),

@@ -2,8 +2,6 @@
 
 use crewlog_executors::crew::Kind;
 use crewlog_mq::Error;
-use crewlog_planner::lifecycle::{Situation, Wait};
-use crewlog_planner::plan::TaskId;
 
 use super::{AsOf, NeedView};
 use crate::context::Session;
@@ -17,17 +15,12 @@ impl AsOf {
         let mut lines: Vec<_> =
             self.needs_of(plan, |words| session.command(words)).await?.iter().map(NeedView::lines).collect();
         for plan in self.family(plan).await? {
-            let states = self.states(&plan).await?;
-            let view = self.viewed(&plan).await?;
-            let of_files = |(task, it): &(TaskId, Situation)| match &it.wait {
-                Some(Wait::Files { lease }) => {
-                    Some(format!("{} waits for its files: {lease}", view.view.state().target(&plan, *task)))
-                }
-                _another => None,
-            };
-            lines.extend(states.tasks.iter().filter_map(of_files));
+            let (states, seen) = (self.states(&plan).await?, self.viewed(&plan).await?);
+            let state = seen.view.state();
+            let of_files = states.tasks.iter().filter_map(|(task, it)| Some((state.target(&plan, *task), it.lease()?)));
+            lines.extend(of_files.map(|(task, lease)| format!("{task} waits for its files: {lease}")));
             // A running task that reserves the whole budget would reserve a higher one too.
-            lines.extend(self.viewed(&plan).await?.view.state().held_by_budget().map(|held| {
+            lines.extend(state.held_by_budget().map(|held| {
                 let set = || format!("\n  {} {}=...", session.command_on("plan set", &plan), held.measure.key());
                 let how = if held.reserved < held.limit { set() } else { String::new() };
                 format!("no more tasks start: {}{how}", held.words())

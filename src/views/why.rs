@@ -144,12 +144,8 @@ fn sentence(view: &PlanView, states: &States, now: Timestamp) -> String {
         let cause = if is_limited { "is at a rate limit" } else { "failed" };
         return format!("{} {cause} and waits for its next attempt.", first_named(*task));
     }
-    let of_files = |(task, it): &(TaskId, Situation)| match &it.wait {
-        Some(Wait::Files { lease }) => Some(format!("{} waits for its files: {lease}.", first_named(*task))),
-        _another => None,
-    };
-    if let Some(waits) = states.tasks.iter().find_map(of_files) {
-        return waits;
+    if let Some((task, lease)) = states.tasks.iter().find_map(|(task, it)| Some((*task, it.lease()?))) {
+        return format!("{} waits for its files: {lease}.", first_named(task));
     }
     if let Some(task) = first(State::Ready) {
         let who = state.task(task).and_then(|task| task.plan.assignee.clone());

@@ -36,6 +36,11 @@ const TTL: Duration = Duration::from_secs(600);
 /// The most characters of the note with which a run leaves.
 const NOTE_CHARS_MAX: usize = 200;
 
+/// The variable by which a launcher names the agent to its program, tools and hooks.
+pub const AGENT_ID: &str = "AGENT_ID";
+/// The variable with the secret by which the program of a run, its tools and hooks share the session of its agent.
+pub const SESSION: &str = "CREWLOG_SESSION";
+
 /// The crews of a log, in which the runs of a worker take part.
 pub(crate) struct Crews {
     store: EventStore,
@@ -96,15 +101,26 @@ pub(crate) enum Membership {
     Invalid(String),
 }
 
+/// The request for the files of a task; those outside of the worktree of its folder cannot be leased.
+fn request_of(folder: &Path, files: &[String], reads_only: bool, target: &str) -> Request {
+    let worktree = Worktree::around(folder);
+    Request {
+        targets: files.iter().filter_map(|file| worktree.target(folder, file).ok()).collect(),
+        holder: LeaseHolder { agent: String::new(), worktree: worktree.name },
+        is_exclusive: !reads_only,
+        ttl: TTL,
+        reason: format!("task {target}"),
+        task: Some(target.to_owned()),
+        is_strict: false,
+    }
+}
+
 impl Crew {
     /// The lease that keeps a task with files from starting in a folder.
     #[must_use]
     pub fn in_the_way_of(leases: &Leases, folder: &Path, task: &TaskPlan, now: Timestamp) -> Option<Blocked> {
         leases.iter().next().filter(|_| !task.files.is_empty())?;
-        let worktree = Worktree::around(folder);
-        let targets: Vec<_> = task.files.iter().filter_map(|file| worktree.target(folder, file).ok()).collect();
-        let nobody = LeaseHolder { agent: String::new(), worktree: worktree.name };
-        leases.in_the_way(&nobody, &targets, !task.reads_only, false, now).into_iter().next()
+        leases.blocked(&request_of(folder, &task.files, task.reads_only, ""), None, now).into_iter().next()
     }
 }
 
@@ -114,7 +130,8 @@ pub(crate) struct Member {
     caller: Caller,
     /// Its session in the log is a hash of it.
     secret: String,
-    request: Option<Request>,
+    /// For its files, if it declares any.
+    request: Request,
 }
 
 impl Member {
@@ -129,33 +146,22 @@ impl Member {
         executor: &str,
     ) -> Result<Self, Refusal> {
         let folder = input.folder.as_ref().map_or_else(|| std::env::current_dir().unwrap_or_default(), PathBuf::from);
-        let worktree = Worktree::around(&folder);
-        // Files outside of the worktree cannot be leased.
-        let targets: Vec<_> = input.files.iter().filter_map(|file| worktree.target(&folder, file).ok()).collect();
-        if targets.len() > TARGETS_MAX {
-            let says =
-                format!("{target} declares {} files, and {TARGETS_MAX} can be leased: write patterns", targets.len());
+        let mut request = request_of(&folder, &input.files, input.reads_only, target);
+        let n_files = request.targets.len();
+        if n_files > TARGETS_MAX {
+            let says = format!("{target} declares {n_files} files, and {TARGETS_MAX} can be leased: write patterns");
             return Err(CrewError::Invalid(says).into());
         }
         // Below the run that started this worker, whose leases do not keep its own plans from its files.
-        let outer = std::env::var("CREWLOG_SESSION").ok().and_then(|_| std::env::var("AGENT_ID").ok());
+        let outer = std::env::var(SESSION).ok().and_then(|_| std::env::var(AGENT_ID).ok());
         let agents = crew.agents().await?;
         let is_here = |outer: &String| agents.get(outer).is_some_and(|found| found.liveness != Liveness::Left);
         let outer = outer.filter(is_here);
         drop(agents);
-        let nobody = LeaseHolder { agent: outer.clone().unwrap_or_default(), worktree: worktree.name.clone() };
-        let request = |holder| Request {
-            holder,
-            targets: targets.clone(),
-            is_exclusive: !input.reads_only,
-            ttl: TTL,
-            reason: format!("task {target}"),
-            task: Some(target.to_owned()),
-            is_strict: false,
-        };
+        request.holder.agent = outer.clone().unwrap_or_default();
         // Only the end of a dead agent can help.
         loop {
-            let blocked = crew.leases().await?.blocked(&request(nobody.clone()), None, crew.store().now());
+            let blocked = crew.leases().await?.blocked(&request, None, crew.store().now());
             if blocked.is_empty() {
                 break;
             }
@@ -169,7 +175,7 @@ impl Member {
             model: None,
             capabilities: Vec::new(),
             focus: Vec::new(),
-            worktree: worktree.name,
+            worktree: request.holder.worktree.clone(),
             process: Some(crew.process(executor)),
             program_process: None,
         };
@@ -179,19 +185,18 @@ impl Member {
         };
         let wish = Wish { given: Some(given), parent: outer, ..Wish::default() };
         let caller = crew.join(Join { wish, session: session_of(&secret), profile }).await?.caller;
-        let request = Some(request(caller.holder())).filter(|request| !request.targets.is_empty());
+        request.holder = caller.holder();
         Ok(Self { crew: crew.clone(), caller, secret, request })
     }
 
     /// The leases that its claim takes, if it takes any.
     pub(crate) fn leases(&self) -> Option<&dyn Joint> {
-        self.request.is_some().then_some(self as &dyn Joint)
+        (!self.request.targets.is_empty()).then_some(self as &dyn Joint)
     }
 
     /// The variables by which its program, and what that starts, acts for it.
     pub(crate) fn variables(&self) -> [(String, String); 2] {
-        [("AGENT_ID", &self.caller.agent), ("CREWLOG_SESSION", &self.secret)]
-            .map(|(name, value)| (name.to_owned(), value.clone()))
+        [(AGENT_ID, &self.caller.agent), (SESSION, &self.secret)].map(|(name, value)| (name.to_owned(), value.clone()))
     }
 
     /// Shows that it lives, as long as it is polled.
@@ -235,8 +240,7 @@ impl Joint for Member {
             let events = claim.handler().clone().process(command.clone()).map_err(ExecuteError::Refused)?;
             let write = write_of(claim, claim::STREAM, &command.recorded(), &events, cause)?;
             let now = self.crew.store().now();
-            let Some(request) = self.request.clone() else { return Ok(()) };
-            let command = LeaseCommand::Reserve { request, wait_until: None, now };
+            let command = LeaseCommand::Reserve { request: self.request.clone(), wait_until: None, now };
             let mut leases = self.crew.leases().await?;
             let executed = leases.runner().execute_with(command, &caller::request(), write.as_slice()).await;
             drop(leases);

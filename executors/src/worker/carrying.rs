@@ -61,11 +61,12 @@ impl Worker {
         let checked = attachments::checked(&dispatch.parameters).await;
         let checked = checked.map_err(|question| Ending::Asked { question, default: None });
         let reports = self.interrupted == InterruptedTask::Report && !actor.only_waits();
-        let is_cut_short = claim.catch_up().await.is_ok() && claim.handler().cut_short(dispatch.attempt).is_some();
-        let is_agent = matches!(actor, Actor::Agent(..));
         let has_files = !(dispatch.parameters.files.is_empty() || actor.only_waits());
+        let may_join = (matches!(actor, Actor::Agent(..)) || has_files) && checked.is_ok();
         // One that only reports an end needs no files.
-        let is_member = (is_agent || has_files) && checked.is_ok() && !(reports && is_cut_short);
+        let has_read = may_join && claim.catch_up().await.is_ok();
+        let is_cut_short = has_read && claim.handler().cut_short(dispatch.attempt).is_some();
+        let is_member = may_join && !(reports && is_cut_short);
         let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Membership::Alone };
         let (member, mut is_blocked, checked) = match joined {
             Membership::Member(member) => (Some(member), false, checked),
@@ -80,14 +81,13 @@ impl Worker {
             let is_ready = checked.is_ok() && (lost.is_none() || !reports);
             is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
         };
-        let mut has_passed = false;
+        let (mut ended, mut has_passed) = (None, false);
         let bid = Bid { name: actor.name(), dispatch: &dispatch, with: member.as_deref().and_then(Member::leases) };
         let claimed = match is_blocked {
             true => ClaimOutcome::Blocked,
             false => claim_task(&self.store, &self.life, &mut claim, bid, begin, &mut stop).await,
         };
         is_blocked = claimed == ClaimOutcome::Blocked;
-        let mut ended = None;
         if let ClaimOutcome::Won(epoch) = claimed {
             held.store(epoch, Ordering::Relaxed);
             let lost = claim.handler().interrupted.clone();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, btree_set};
 use std::iter::Peekable;
 
+use crate::crew::conflicts::NAMES_MAX;
 use crate::crew::paths::mentioned_files;
 use crate::event::{Event, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, TaskStatus};
 use crate::plan::{NodeKind, TaskPlan};
@@ -149,9 +150,6 @@ impl Planner {
     }
 }
 
-/// The most files that a dispatch names.
-const FILES_MAX: usize = 256;
-
 /// The ready tasks by priority, within the limits on parallelism. A full concurrency group does not block others.
 struct ReadyQueue<'a> {
     queues: Vec<(ConcurrencyGroup, Peekable<btree_set::Iter<'a, Priority>>)>,
@@ -210,5 +208,5 @@ fn mentioned(plan: &TaskPlan) -> Vec<String> {
     let texts = [&plan.description].into_iter().chain(&plan.notes).chain(&plan.command);
     let mentioned = attached.chain(texts.flat_map(|text| mentioned_files(text)));
     let mut known = BTreeSet::new();
-    mentioned.filter(|file| known.insert(*file)).take(FILES_MAX).map(str::to_owned).collect()
+    mentioned.filter(|file| known.insert(*file)).take(NAMES_MAX).map(str::to_owned).collect()
 }

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::args::Args;
 use super::reply::Refused;
 use super::tools::JOIN;
-use crate::context::{CREWLOG_SESSION, agent_id};
+use crate::context::agent_id;
 use crate::ui::text::sha256;
 
 /// The most handles kept; the oldest is forgotten.
@@ -257,7 +257,7 @@ fn own_session(client: &Client) -> Option<String> {
 
 /// The session of the run that crewlog started, and that the program of this process belongs to.
 pub fn run_session() -> Option<String> {
-    std::env::var(CREWLOG_SESSION).ok().filter(|secret| !secret.is_empty()).map(|secret| runs::session_of(&secret))
+    std::env::var(runs::SESSION).ok().filter(|secret| !secret.is_empty()).map(|secret| runs::session_of(&secret))
 }
 
 /// The session of a handle, which no reader of the log can turn back into the handle.
