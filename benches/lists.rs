@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crewlog_mq::{Append, Event as MqEvent, EventStore, Expected, Handler, Metadata, NewEvent};
 use crewlog_planner::claim::{self, Executor, RunDetails, TaskEvent};
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, PlannerConfig, plan_tag};
+use crewlog_planner::event::{self, Command, Event, PlannerConfig, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 
@@ -79,8 +79,11 @@ async fn fill(log: &str, n_plans: usize, n_tasks: usize, standing: bool) -> Resu
     let mut of_plan = vec![planner.process(initialize)?];
     for n in 1..=n_tasks as u64 {
         let result = "all sums are as they were".to_owned();
-        let report = ExecutorEvent::TaskCompleted { node_id: TaskId(n), attempt: 1, result };
-        of_plan.push(planner.process(Command::HandleExecutorEvent(report))?);
+        let report = Command::HandleExecutorEvent {
+            task: TaskId(n),
+            event: TaskEvent::TaskCompleted { attempt: 1, result, epoch: 1, run: None },
+        };
+        of_plan.push(planner.process(report)?);
     }
     for plan in 0..n_plans {
         let (id, is_open) = (format!("shop-{plan}"), plan + N_OPEN >= n_plans);

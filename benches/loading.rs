@@ -7,7 +7,7 @@ use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Handler, Metadata, NewEvent, Query, Range, Recorded, Runner};
 use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand};
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, STREAM, plan_tag};
+use crewlog_planner::event::{Command, Event, PlannerConfig, STREAM, TaskEvent, plan_tag};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
 use crewlog_planner::view::PlanView;
@@ -34,8 +34,11 @@ fn events(n_events: usize, task: &str) -> Vec<Event> {
     let mut events = planner.process(initialize).expect("it is a plan");
     for n in (1..).take_while(|n| *n <= n_events as u64 / 2) {
         let result = "all sums are as they were".to_owned();
-        let report = ExecutorEvent::TaskCompleted { node_id: TaskId(n), attempt: 1, result };
-        events.extend(planner.process(Command::HandleExecutorEvent(report)).expect("it runs"));
+        let report = Command::HandleExecutorEvent {
+            task: TaskId(n),
+            event: TaskEvent::TaskCompleted { attempt: 1, result, epoch: 1, run: None },
+        };
+        events.extend(planner.process(report).expect("it runs"));
     }
     // The plan continues.
     events.truncate(n_events);

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::hint::black_box;
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig};
+use crewlog_planner::event::{Command, Event, PlannerConfig, TaskEvent};
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::planner::Planner;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
@@ -90,12 +90,9 @@ fn course(n_tasks: u64) -> (Planner, Vec<Command>, Vec<Event>) {
     let mut planner = Planner::default();
     let mut events = planner.process(initialize(usize::try_from(n_tasks).expect("it is small"))).expect("it is a plan");
     let begun = planner.clone();
-    let reports = (1..=n_tasks).map(|n| {
-        Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted {
-            node_id: crewlog_planner::plan::TaskId(n),
-            attempt: 1,
-            result: "test result: ok".into(),
-        })
+    let reports = (1..=n_tasks).map(|n| Command::HandleExecutorEvent {
+        task: crewlog_planner::plan::TaskId(n),
+        event: TaskEvent::TaskCompleted { attempt: 1, result: "test result: ok".into(), epoch: 1, run: None },
     });
     let reports = reports.collect::<Vec<_>>();
     for report in &reports {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{
-    Amendment, Command, Event, ExecutorEvent, FailureClass, Order, PlannerCmd, PlannerConfig, Setting,
+    Amendment, Command, Event, FailureClass, Order, PlannerCmd, PlannerConfig, Setting, TaskEvent,
 };
 use crewlog_planner::plan::{Dependency, NodeKind, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -91,9 +91,12 @@ fn measure_orders(n_tasks: u64, order: Order) {
         .process(Command::Configure { changes: vec![Setting::Order(order)], reason: String::new() })
         .expect("it is a setting");
     let (node_id, attempt, class) = (TaskId(1), 1, FailureClass::Task);
-    let failed = ExecutorEvent::TaskFailed { node_id, attempt, error: "it is broken".into(), class };
+    let failed = Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::TaskFailed { attempt, error: "it is broken".into(), class, epoch: 1, run: None },
+    };
     let mut broken = begin(n_tasks, |_| vec![], NodeKind::ToolCall).1;
-    broken.process(Command::HandleExecutorEvent(failed)).expect("it is due");
+    broken.process(failed).expect("it is due");
     let add = Amendment::Add { text: "Run `true`".into(), after: vec![TaskId(2)], before: vec![TaskId(n_tasks)] };
     let orders = [
         ("retry of one", broken, Command::Retry { task: Some(TaskId(1)) }),
@@ -177,11 +180,15 @@ fn course((events, planner): &(Vec<Event>, Planner), is_kept: bool) -> (Vec<Comm
 fn report_on(event: &Event) -> Option<Command> {
     match event {
         Event::TaskDispatched { task_id, attempt, command: PlannerCmd::ExecuteTask { .. }, .. } => {
-            Some(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted {
-                node_id: *task_id,
-                attempt: *attempt,
-                result: "test result: ok".into(),
-            }))
+            Some(Command::HandleExecutorEvent {
+                task: *task_id,
+                event: TaskEvent::TaskCompleted {
+                    attempt: *attempt,
+                    result: "test result: ok".into(),
+                    epoch: 1,
+                    run: None,
+                },
+            })
         }
         Event::ClarificationRequested { question_id, .. } => {
             Some(Command::Answer { question: *question_id, answer: "As it was before".into() })

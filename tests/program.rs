@@ -10,6 +10,8 @@ mod executors;
 mod house_rules;
 mod model;
 mod planning;
+#[path = "planner/retries.rs"]
+mod retries;
 #[cfg(feature = "sealing")]
 mod sealed;
 mod views;

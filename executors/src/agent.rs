@@ -60,6 +60,8 @@ pub struct Agent {
     pub jobs: usize,
     /// Output of a failed run that means a rate limit, in any case.
     pub rate_limited: Vec<String>,
+    /// Output of a failed run that means that a person must act first, in any case.
+    pub for_person: Vec<String>,
     /// The most that its runs under one account of one host may cost in a day, in millionths of its unit.
     pub budget_per_day: Option<u64>,
     /// The agreement that it needs.
@@ -169,17 +171,18 @@ impl Agent {
 
     fn failed(&self, finished: Finished, how: &str, said: &str) -> Ending {
         let (out, err) = (said.to_owned(), finished.written.err.text.clone());
-        let says_rate_limited = |text: &str| {
-            let text = text.to_lowercase();
-            self.rate_limited.iter().any(|sign| text.contains(&sign.to_lowercase()))
-        };
         // A program says so at its end; before that it may write about limits.
         let ends = [how, end_of(&out), end_of(&err)];
-        let is_rate_limited = finished.code == TEMPORARY_FAILURE || ends.into_iter().any(says_rate_limited);
-        let class = if is_rate_limited {
+        let says = |signs: &[String]| {
+            let ends = ends.map(str::to_lowercase);
+            signs.iter().any(|sign| ends.iter().any(|text| text.contains(&sign.to_lowercase())))
+        };
+        let class = if finished.code == TEMPORARY_FAILURE || says(&self.rate_limited) {
             let now = jiff::Zoned::now();
             let until = ends.into_iter().filter_map(|text| resets_in(text, &now)).min();
             FailureClass::RateLimited { retry_after_ms: until.map(millis) }
+        } else if says(&self.for_person) {
+            FailureClass::ForPerson
         } else {
             FailureClass::Task
         };

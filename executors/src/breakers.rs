@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Position, Query, Range, Runner, Timestamp};
 use crewlog_planner::crew::breaker::{self, Breaker, BreakerCommand};
+use crewlog_planner::event::RetryPolicy;
 use crewlog_planner::text::{millis, money};
 use futures::TryStreamExt;
 
@@ -126,9 +127,15 @@ impl Breakers {
         }
     }
 
-    /// A task met a limit, which may have named the time until it ends.
-    pub async fn met_limit(&self, executor: &str, task: &str, after: Option<Duration>, cause: &Cause) {
-        let open = || BreakerCommand::Open { task: task.to_owned(), after, now: self.store.now() };
+    /// A task met a limit, which may have named the time until it ends; else the waits of its plan count.
+    pub async fn met_limit(
+        &self,
+        executor: &str,
+        task: &str,
+        (after, policy): (Option<Duration>, RetryPolicy),
+        cause: &Cause,
+    ) {
+        let open = || BreakerCommand::Open { task: task.to_owned(), after, policy, now: self.store.now() };
         warn_of(self.decide(executor, open, cause).await.map(drop));
     }
 

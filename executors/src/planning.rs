@@ -475,8 +475,9 @@ impl TaskReport {
         let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
         let Some((_, task)) = task else { return Ok(None) };
         let (position, cause) = (recorded.position, Cause::reaction(PROCESS, recorded));
-        let report = recorded.decode::<TaskEvent>()?.report(task);
-        Ok(report.map(|report| Self { position, command: Command::HandleExecutorEvent(report), cause }))
+        let event = Some(recorded.decode::<TaskEvent>()?).filter(TaskEvent::is_report);
+        let command = event.map(|event| Command::HandleExecutorEvent { task, event });
+        Ok(command.map(|command| Self { position, command, cause }))
     }
 
     fn all(events: &[Recorded]) -> Result<Vec<Self>, Error> {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
 use crewlog_planner::claim::Holder;
-use crewlog_planner::event::{self, About, Budget, Event, PlannerCmd, TaskInput};
+use crewlog_planner::event::{self, About, Budget, Event, PlannerCmd, RetryClass, RetryPolicy, TaskInput};
 use crewlog_planner::plan::{NodeKind, TaskId};
 use crewlog_planner::sealed::{is_task_undecryptable, key_of};
 use crewlog_planner::view::PlanView;
@@ -34,6 +34,8 @@ pub(crate) struct Dispatch {
     pub(crate) attempt: u32,
     pub(crate) kind: NodeKind,
     pub(crate) parameters: TaskInput,
+    /// The waits of its plan for rate limits.
+    pub(crate) limits: RetryPolicy,
     pub(crate) cause: Cause,
 }
 
@@ -64,6 +66,7 @@ impl Dispatch {
             attempt,
             kind,
             parameters: TaskInput::default(),
+            limits: RetryClass::RateLimited.policy(),
             cause: Cause::event(recorded),
         }))
     }
@@ -123,6 +126,7 @@ impl Worked {
     fn insert(&mut self, mut dispatch: Dispatch) {
         let Some(task) = self.view.state().task(dispatch.task) else { return };
         (dispatch.name, dispatch.parameters) = (task.plan.name(), self.view.state().input(task));
+        dispatch.limits = self.view.state().config.retry_of(RetryClass::RateLimited);
         if key_of(&dispatch.tags).is_some() && is_task_undecryptable(&dispatch.parameters) {
             tracing::warn!(task = dispatch.target(), "skipped: the task's text is sealed, and no key is given");
             return;

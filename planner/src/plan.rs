@@ -32,21 +32,8 @@ pub struct Parent {
 }
 
 /// The kind of work of a task; executors select tasks by it.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Default,
-    Serialize,
-    Deserialize,
-    strum::IntoStaticStr,
-    strum::VariantArray,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::VariantArray)]
 pub enum NodeKind {
     /// A question to a person, and its answer.
     Clarification,
@@ -228,9 +215,8 @@ impl TaskPlan {
 }
 
 /// The consequence of a task's final failure for the rest of the plan.
-#[derive(
-    Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum FailurePolicy {
     /// Its dependents are skipped, and the rest continues.

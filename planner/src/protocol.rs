@@ -8,21 +8,8 @@ pub const REQUEST_TIMEOUT_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 pub const REQUEST_CHARS_MAX: usize = 16 << 10;
 
 /// A type of agent. Its role defines its abilities.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    strum::Display,
-    strum::EnumString,
-    strum::IntoStaticStr,
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Serialize, Deserialize, strum::Display, strum::EnumString, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase", ascii_case_insensitive)]
 pub enum AgentType {

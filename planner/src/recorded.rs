@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::claim::{Claim, Ending, TaskCommand, TaskEvent, claimed_at};
-use crate::event::{Amendment, Command, Event, ExecutorEvent};
+use crate::claim::{Claim, Ending, TaskCommand, claimed_at};
+use crate::event::{Amendment, Command, Event, TaskEvent};
 use crate::plan::Proposal;
 
 /// The most bytes of amendments that are recorded as given; longer ones are restored from the events.
@@ -59,7 +59,7 @@ impl Command {
         record(self)
     }
 
-    /// The command from its recorded form and the events of its append; a long error comes back shortened.
+    /// The command from its recorded form and the events of its append.
     ///
     /// # Errors
     /// [`RestoreError`] when either does not come from [`Command::recorded`] and the planner.
@@ -107,8 +107,8 @@ impl Command {
                 answer.clone_from(text);
                 further.clone_from(question);
             }
-            Self::HandleExecutorEvent(report) => report.fill(first?)?,
-            Self::NameCheckpoint { .. }
+            Self::HandleExecutorEvent { .. }
+            | Self::NameCheckpoint { .. }
             | Self::Continue
             | Self::SetTimers { .. }
             | Self::FireTimer { .. }
@@ -126,30 +126,6 @@ impl Command {
             | Self::Configure { .. }
             | Self::PauseTask { .. }
             | Self::ResumeTask { .. } => {}
-        }
-        Some(())
-    }
-}
-
-impl ExecutorEvent {
-    fn fill(&mut self, first: &Event) -> Option<()> {
-        match (self, first) {
-            (Self::TaskCompleted { result, .. }, Event::TaskStatusUpdated { result: Some(text), .. })
-            | (Self::TaskFailed { error: result, .. }, Event::TaskStatusUpdated { error: Some(text), .. })
-            | (Self::TaskFailed { error: result, .. }, Event::LimitReached { error: text, .. }) => {
-                result.clone_from(text);
-            }
-            (
-                Self::NeedsClarification { question, default, .. },
-                Event::ClarificationRequested { question: text, default: answer, .. },
-            ) => {
-                question.clone_from(text);
-                default.clone_from(answer);
-            }
-            (Self::UsageReported { .. } | Self::TaskWithdrawn { .. }, _event) => {}
-            (Self::TaskCompleted { .. } | Self::TaskFailed { .. } | Self::NeedsClarification { .. }, _event) => {
-                return None;
-            }
         }
         Some(())
     }

@@ -1,8 +1,10 @@
 //! A task and a question of a plan, with their history.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Purpose, QuestionId, TaskStatus, Usage};
+use crate::event::{Purpose, QuestionId, RetryClass, TaskStatus, Usage};
 use crate::is_default;
 use crate::plan::{ConditionKey, DefaultAnswer, ParentTask, TaskId, TaskPlan, sub_plan_id};
 
@@ -16,8 +18,8 @@ pub struct Task {
     pub status: TaskStatus,
     /// The number of its dispatches.
     pub attempts: u32,
-    /// Its failures since it was planned or reopened.
-    pub failures: u32,
+    /// Its retries since it was planned or reopened; those of rate limits in a row.
+    pub retries: BTreeMap<RetryClass, u32>,
     /// Its result.
     pub result: Option<String>,
     /// The reason why it failed, was cancelled or was skipped; during retries, the last failure.
@@ -34,8 +36,6 @@ pub struct Task {
     pub first_question: Option<QuestionId>,
     /// The delay of the scheduled retry, in milliseconds.
     pub retry_ms: Option<u64>,
-    /// How often in a row its executor was at a rate limit.
-    pub n_limits: u32,
     /// The task whose failure stopped the plan, if this one was skipped for that.
     pub stopped_by: Option<TaskId>,
     /// The usage of its attempts since it was planned or reopened.
@@ -95,7 +95,7 @@ impl Question {
 impl Task {
     /// True while it waits for the rate limit of its executor.
     pub fn waits_for_limit(&self) -> bool {
-        self.n_limits > 0 && self.retry_ms.is_some()
+        self.retries.contains_key(&RetryClass::RateLimited) && self.retry_ms.is_some()
     }
 
     pub(crate) fn planned(plan: TaskPlan) -> Self {

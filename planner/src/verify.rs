@@ -153,9 +153,10 @@ impl Verifier {
     /// Keeps a report for the planner's reaction.
     fn remember(&mut self, recorded: &Recorded) -> Result<(), Error> {
         if let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
-            && let Some(report) = recorded.decode::<TaskEvent>()?.report(task)
+            && let event = recorded.decode::<TaskEvent>()?
+            && event.is_report()
         {
-            self.reports.insert(recorded.event_id.as_u128(), Command::HandleExecutorEvent(report));
+            self.reports.insert(recorded.event_id.as_u128(), Command::HandleExecutorEvent { task, event });
         }
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::str::FromStr;
 
-use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, Setting};
+use crewlog_planner::event::{Budget, Edit, ExcerptProfile, Order, PlannerConfig, RetryClass, RetrySetting, Setting};
 use crewlog_planner::plan::{FailurePolicy, NodeKind};
 use crewlog_planner::state::Measure;
 use crewlog_planner::text::price;
@@ -27,6 +27,7 @@ const PROFILES: [(&str, ExcerptProfile); 2] =
     [("coding", ExcerptProfile::Coding), ("analysis", ExcerptProfile::Analysis)];
 const BOOLS: [(&str, bool); 2] = [("true", true), ("false", false)];
 const RETRY_MAX: u32 = 100;
+const RETRY: &str = "retry.";
 
 pub fn help(text: &str, keys: &str) -> String {
     format!("{text}\n\nKEY={NONE} unsets a key. The keys:\n\n{keys}")
@@ -73,7 +74,6 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
     let setting = match key {
         "parallelism" => Setting::Parallelism(number(default.parallelism)?),
         "on-failure" => Setting::OnFailure(value.map_or(Ok(default.on_failure), policy)?),
-        "retries" => Setting::RetriesMax(value.map_or(Ok(default.retries_max), whole)?),
         "order" => Setting::Order(value.map_or(Ok(default.order), |value| one_of(&ORDERS, value))?),
         "deadline" => Setting::DeadlineMs(value.map(millis).transpose()?),
         "prompt.tokens" => Setting::TokenBudget(number(default.token_budget)?),
@@ -86,6 +86,7 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
             return Ok(Change::Profile(value.map_or(Ok(default.profile), |value| one_of(&PROFILES, value))?));
         }
         "prompt.system" => return Ok(Change::SystemPrompt(value.unwrap_or_default().to_owned())),
+        _of_class if key.starts_with(RETRY) => retry(&key[RETRY.len()..], value)?,
         _limit => {
             let unknown = || format!("there is no setting {key:?}: {}", listed(names(KEYS)));
             let limited = key.strip_prefix("parallelism.").filter(|limited| !limited.is_empty()).ok_or_else(unknown)?;
@@ -97,6 +98,26 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
         }
     };
     Ok(Change::Setting(setting))
+}
+
+/// A setting of the retries of a class of failures: `transient.count`.
+fn retry(key: &str, value: Option<&str>) -> Result<Setting, String> {
+    let (name, field) = key.split_once('.').unwrap_or((key, ""));
+    let classes = RetryClass::ALL.iter().map(|class| (<&str>::from(*class), *class)).collect::<Vec<_>>();
+    let class = one_of(&classes, name)?;
+    let default = class.policy();
+    let ms = |default| value.map_or(Ok(default), millis);
+    let setting = match field {
+        "count" => RetrySetting::Count(value.map_or(Ok(default.count), whole)?),
+        "first" => RetrySetting::FirstMs(ms(default.first_ms)?),
+        "longest" => RetrySetting::LongestMs(ms(default.longest_ms)?),
+        "jitter" => {
+            let percent = |value: &str| whole(value.trim_end_matches('%'));
+            RetrySetting::JitterPercent(value.map_or(Ok(default.jitter_percent), percent)?)
+        }
+        _unknown => return Err(format!("{RETRY}{name} has count, first, longest and jitter, not {field:?}")),
+    };
+    Ok(Setting::Retry(class, setting))
 }
 
 /// Changes the settings of a new plan.

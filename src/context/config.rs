@@ -302,6 +302,8 @@ struct AgentToml {
     jobs: Option<usize>,
     #[serde(default, deserialize_with = "signs")]
     rate_limited: Vec<String>,
+    #[serde(default = "for_person", deserialize_with = "signs")]
+    for_person: Vec<String>,
     #[serde(default, deserialize_with = "cost")]
     budget_per_day: Option<u64>,
 }
@@ -312,6 +314,11 @@ fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
         let message = format!("invalid project name {name:?}: {help}");
         project::is_name(&name).then_some(Some(name)).ok_or(message)
     })
+}
+
+/// The words of known programs when nobody is logged in.
+fn for_person() -> Vec<String> {
+    ["please run /login", "not logged in", "invalid api key"].map(str::to_owned).to_vec()
 }
 
 /// The kinds that an agent may take. A question is for people.
@@ -420,9 +427,10 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut written = file.executors.into_iter().collect::<Vec<_>>();
     written.sort_by_key(|(name, _)| name.span().start);
     let mut agents: Vec<Agent> = Vec::new();
-    for (name, AgentToml { command, kinds, prompt, resume, env, grace, timeout, jobs, rate_limited, budget_per_day }) in
-        written
-    {
+    for (name, written) in written {
+        let AgentToml { command, kinds, prompt, resume, env, grace, timeout, jobs, .. } = written;
+        let (rate_limited, for_person, budget_per_day) =
+            (written.rate_limited, written.for_person, written.budget_per_day);
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
         let resume_at = resume.as_ref().map_or(0, |written| written.span().start);
@@ -443,6 +451,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
             timeout,
             jobs,
             rate_limited,
+            for_person,
             budget_per_day,
             consent,
         });

@@ -185,7 +185,7 @@ impl Progress {
                 };
                 self.line("YOURS", YELLOW, None, task, &format!("{} ({why})", text_of(task)));
             }
-            Event::RetryScheduled { task_id, delay_ms } => {
+            Event::RetryScheduled { task_id, delay_ms, .. } => {
                 let task = task(task_id)?;
                 let (wait, attempt) = (duration(*delay_ms), task.attempts + 1);
                 let text = format!("attempt {attempt} in {wait}: {}", reason_of(task));

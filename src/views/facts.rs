@@ -115,6 +115,7 @@ pub fn configured(agent: &Agent) -> Value {
         "timeout_ms": agent.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
         "jobs": agent.jobs,
         "rate_limited": agent.rate_limited,
+        "for_person": agent.for_person,
         "budget_per_day": agent.budget_per_day.map(money),
     })
 }

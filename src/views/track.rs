@@ -43,7 +43,7 @@ pub struct ViewedPlan {
 
 impl Snapshot for ViewedPlan {
     const FOLD: &'static str = "viewed";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
     const EVERY: u64 = 100;
 }
 

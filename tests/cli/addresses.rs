@@ -149,7 +149,10 @@ fn a_mistyped_address_is_refused_with_what_there_is() {
     scene.run(&["show", &format!("{plan}/q7")]).expect(4).says(&["has no question q7"]);
     scene.run(&["task", "done", &plan]).expect(2).says(&["names no task or question", &format!("crewlog show {plan}")]);
     scene.run(&["task", "skip", "/A"]).expect(2).says(&["crewlog ls"]);
-    scene.run(&["plan", "set", &format!("{plan}/A"), "retries=1"]).expect(4).says(&["takes a plan alone"]);
+    scene
+        .run(&["plan", "set", &format!("{plan}/A"), "retry.transient.count=1"])
+        .expect(4)
+        .says(&["takes a plan alone"]);
     scene.run(&["retry", &plan, "--now"]).expect(1).says(&["write PLAN/TASK"]);
     scene.run(&["cancel", &format!("{plan}/A"), "--compensate"]).expect(1).says(&["this is a task"]);
     scene.run(&["resume", &format!("{plan}/A"), "--sync"]).expect(1).says(&["are for plans"]);

@@ -84,7 +84,7 @@ fn after_a_failure_the_file_runs_again_and_all_work_is_done() {
             let go = named_pipe(&scene, "go");
             std::fs::create_dir_all(scene.path(path).parent().unwrap()).unwrap();
             scene.write(path, text);
-            let running = scene.start(&["run", path, "--yes", "--sync", "--set", "retries=0"]);
+            let running = scene.start(&["run", path, "--yes", "--sync", "--set", "retry.transient.count=0"]);
             if does.contains("go") {
                 std::fs::write(&go, "").unwrap();
             }

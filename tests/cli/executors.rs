@@ -205,6 +205,37 @@ fn without_a_terminal_a_plan_gets_past_a_limit_once_it_is_over() {
     assert_eq!(scene.read("runs"), "x\n".repeat(1 + 2));
 }
 
+/// The task continues once the person has acted, and has not failed meanwhile.
+#[test]
+fn an_executor_that_is_not_logged_in_waits_for_a_person() {
+    let scene = Scene::new();
+    let agent = "[ -e login ] && exit 0; echo 'Invalid API key · Please run /login'; exit 1\n";
+    scene.write("agent.sh", agent);
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\n");
+    scene.write("plan.md", "- Look @w (retry 3)\n- Paint it @w\n");
+    let plan = scene.run(&["run", "plan.md", "--yes"]).expect(5).stdout.trim().to_owned();
+    let asked = scene.run(&["inbox"]).expect(0).stdout;
+    assert!(
+        asked.contains("Task 1 needs a person first: exit code 1: Invalid API key · Please run /login."),
+        "{asked}"
+    );
+    assert_eq!(scene.events_of_type("TaskFailed").len(), 1, "its own retries are for its own failures");
+    scene.write("login", "");
+    scene.run(&["answer", &format!("{plan}/q1"), "retry"]).expect(0);
+    scene.run(&["resume", &plan]).expect(0);
+}
+
+/// The waits of a plan are also those of the executor.
+#[test]
+fn the_waits_for_a_limit_without_a_time_are_settings() {
+    let scene = Scene::new();
+    scene.write("agent.sh", "mkdir met 2>/dev/null || exit 0; exit 75\n");
+    scene.write("crewlog.toml", "[executors.w]\ncommand = ['sh', 'agent.sh']\n");
+    scene.write("plan.md", "---\ncrewlog: retry.rate-limited.first=1s\n---\n- Look @w\n");
+    Running::start_on_terminal(&mut scene.crewlog(&["run", "plan.md", "--yes"])).finish().expect(0);
+    assert_eq!(scene.events_of_type("BreakerOpened").len(), 1);
+}
+
 #[test]
 fn a_person_ends_the_wait_for_a_rate_limit() {
     let scene = Scene::new();
@@ -292,7 +323,7 @@ fn an_agent_has_its_grace_time_to_end() {
     for (grace, is_saved) in [("1ms", false), ("30s", true)] {
         let executor = format!("[executors.a]\ncommand = \"{work}\"\ntimeout = \"300ms\"\ngrace = \"{grace}\"\n");
         scene.write("crewlog.toml", executor);
-        let running = scene.start(&["run", "plan.md", "--yes", "-q", "--set", "retries=0"]);
+        let running = scene.start(&["run", "plan.md", "--yes", "-q", "--set", "retry.transient.count=0"]);
         if is_saved {
             std::fs::write(&go, "go\n").expect("it is asked to end");
         }

@@ -131,25 +131,28 @@ fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
     assert_eq!((&config["profile"], &config["order"]), (&"analysis".into(), &"critical_path".into()), "{config}");
     assert_eq!(config["system_prompt"], "You count.");
     // The command line wins over the file, and the file over the configuration.
-    scene.write("crewlog.toml", "[plan]\nparallelism = 5\nretries = 5\nbudget.cost = 2.5\n\"parallelism.@ann\" = 1\n");
-    let front =
-        "---\ntitle: x\ncrewlog: retries=4 order=critical-path prompt.system=\"Be brief.\" budget.cost=none\n---\n";
+    scene.write("crewlog.toml", "[plan]\nparallelism = 5\nretry.transient.count = 5\nretry.rate-limited.first = \"5m\"\nbudget.cost = 2.5\n\"parallelism.@ann\" = 1\n");
+    let front = "---\ntitle: x\ncrewlog: retry.transient.count=4 order=critical-path prompt.system=\"Be brief.\" budget.cost=none\n---\n";
     scene.write("plan.md", format!("{front}- Look into the sales\n"));
     scene.run(&["plan", "check", "plan.md"]).expect(0);
     scene.run(&["run", "plan.md", "--detach", "--set", "order=place"]).expect(0);
     let config = scene.events_of_type("TasksPlanned")[1]["config"].clone();
-    assert_eq!((&config["parallelism"], &config["retries_max"]), (&5.into(), &4.into()), "{config}");
+    assert_eq!((&config["parallelism"], &config["retry"]["transient"]["count"]), (&5.into(), &4.into()), "{config}");
+    assert_eq!(config["retry"]["rate-limited"]["first_ms"], 300_000, "{config}");
     assert_eq!((&config["order"], &config["system_prompt"]), (&"place".into(), &"Be brief.".into()), "{config}");
     assert_eq!(
         (&config["budget"]["cost_micros"], &config["parallelism_by_executor"]["ann"]),
         (&serde_json::Value::Null, &1.into())
     );
-    scene.write("plan.md", "---\ncrewlog: retries=many\n---\n- Look into the sales\n");
+    scene.write("plan.md", "---\ncrewlog: retry.transient.count=many\n---\n- Look into the sales\n");
     for words in [&["plan", "check", "plan.md"] as &[&str], &["run", "plan.md"]] {
-        scene.run(words).expect(3).says(&["plan.md:2: retries=many: \"many\" is not a whole number in range"]);
+        scene
+            .run(words)
+            .expect(3)
+            .says(&["plan.md:2: retry.transient.count=many: \"many\" is not a whole number in range"]);
     }
     for (front, says) in [
-        ("title: x\n  crewlog: retries=4", "plan.md:3: write one line without indentation"),
+        ("title: x\n  crewlog: retry.transient.count=4", "plan.md:3: write one line without indentation"),
         ("crewlog:\n  retries: 4", "plan.md:2: write one line"),
         ("crewlog: prompt.system=\"Be brief", "plan.md:2: a quote is not closed"),
     ] {

@@ -539,7 +539,7 @@ fn secrets_of_hooks_and_commands_are_redacted_before_they_are_appended() {
     ran.expect(0);
     // The metadata of events has the commands that people gave.
     rig.0.run(&["task", "add", secret, "--reason", secret]).expect(0);
-    rig.0.run(&["plan", "set", "backlog", "retries=1", "--reason", secret]).expect(0);
+    rig.0.run(&["plan", "set", "backlog", "retry.transient.count=1", "--reason", secret]).expect(0);
     rig.0.run(&["cancel", "backlog/1", "--reason", secret]).expect(0);
     assert_eq!(rig.0.events_of_type("MessageSent")[0]["message"]["body"], "[redacted] [redacted]");
     assert_eq!(rig.0.show(&plan)["tasks"][0]["result"], "[redacted]");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use crate::retries::retries;
 use crewlog_executors::planning;
 use crewlog_executors::plans;
 use crewlog_mq::{
@@ -65,7 +66,7 @@ impl World {
     async fn plan(&mut self, plan: &str, project: &str, on_failure: FailurePolicy, text: &str) {
         self.projects.insert(plan.to_owned(), project.to_owned());
         let folder = Some(format!("/trees/{project}"));
-        let config = PlannerConfig { folder, on_failure, retries_max: 1, ..PlannerConfig::default() };
+        let config = PlannerConfig { folder, on_failure, retry: retries(1), ..PlannerConfig::default() };
         let user_input = text.to_owned();
         self.order(plan, Command::of_text(user_input, config, true).unwrap()).await;
     }

@@ -30,6 +30,7 @@ fn agent(words: &[&str]) -> Agent {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        for_person: Vec::new(),
         budget_per_day: None,
         passes: None,
         grace: None,
@@ -276,6 +277,11 @@ async fn exit_code_75_or_its_message_marks_an_agent_as_rate_limited() {
     let said = completed(limited(&["0", "the 429 is handled", ""]), &task("do")).await;
     assert_eq!(said.0, "the 429 is handled", "what a run says that does not fail is its result");
     assert_eq!(failed(script("ends", &["1", "429", ""]), &task("do")).await.1, FailureClass::Task);
+    let mut unknown = limited(&["1", "429: you are not Logged In", ""]);
+    unknown.for_person = vec!["not logged in".into()];
+    assert_eq!(failed(unknown.clone(), &task("do")).await.1, FailureClass::RateLimited { retry_after_ms: None });
+    unknown.rate_limited.clear();
+    assert_eq!(failed(unknown, &task("do")).await.1, FailureClass::ForPerson);
 }
 
 #[tokio::test]

@@ -6,10 +6,11 @@ use crewlog_planner::event::{Event, FailureClass, PlannerConfig, TaskStatus};
 use crewlog_planner::plan::{TaskId, TaskPlan};
 
 use super::rig::{Rig, soon, step};
+use crate::retries::retries;
 
 /// Settings for runs in which each failure is final.
 fn once() -> PlannerConfig {
-    PlannerConfig { retries_max: 0, ..PlannerConfig::default() }
+    PlannerConfig { retry: retries(0), ..PlannerConfig::default() }
 }
 
 /// The last event of a task that runs alone.
@@ -101,7 +102,7 @@ async fn a_final_timeout_gives_the_status_timed_out() {
 
 #[tokio::test]
 async fn a_command_that_cannot_start_is_retried_and_then_fails() {
-    let config = PlannerConfig { retries_max: 1, backoff_ms: 1, ..PlannerConfig::default() };
+    let config = PlannerConfig { retry: retries(1), ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![step(1, "true\0", &[])], config).await;
     run_in(&rig).await;
     let failures = rig.task_events(1).await.into_iter().filter_map(|event| match event {

@@ -38,6 +38,7 @@ async fn ran(store: EventStore) -> Rig {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        for_person: Vec::new(),
         budget_per_day: None,
         passes: None,
         grace: None,

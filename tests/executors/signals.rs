@@ -8,12 +8,13 @@ use crewlog_planner::plan::TaskPlan;
 
 use super::rig::{Rig, soon, step};
 use super::rig::{first_line, rest};
+use crate::retries::retries;
 
 #[tokio::test]
 async fn a_stopped_supervisor_is_killed_with_all_its_children() {
     let command = "exec 9> pipe; echo up >&9; kill -STOP $PPID; sleep 1000 & wait";
     let task = TaskPlan { timeout_ms: Some(300), ..step(1, command, &[]) };
-    let rig = Rig::with_plan(vec![task], PlannerConfig { retries_max: 0, ..PlannerConfig::default() }).await;
+    let rig = Rig::with_plan(vec![task], PlannerConfig { retry: retries(0), ..PlannerConfig::default() }).await;
     let pipe = rig.pipe("pipe");
     let (host, worker) = (rig.host(), rig.worker(1));
     let (line, pipe) = first_line(pipe).await;

@@ -12,6 +12,7 @@ use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskId, TaskPlan};
 use tokio::sync::watch;
 
 use super::rig::{Rig, Scripted, step};
+use crate::retries::retries_after;
 
 fn question() -> TaskPlan {
     let default_answer = Some(DefaultAnswer { answer: "blue".into(), after_ms: 600_000 });
@@ -152,7 +153,7 @@ async fn the_duration_of_a_command_is_recorded_only_for_a_plan_with_a_time_budge
 
 #[tokio::test]
 async fn a_task_waiting_an_hour_for_its_retry_can_be_retried_now() {
-    let config = PlannerConfig { backoff_ms: 3_600_000, backoff_ms_max: 3_600_000, ..PlannerConfig::default() };
+    let config = PlannerConfig { retry: retries_after(3_600_000), ..PlannerConfig::default() };
     let rig = Rig::with_plan(vec![TaskPlan { retry: Some(5), ..step(1, "test -e ok", &[]) }], config).await;
     let (host, worker) = (rig.host(), rig.worker(1));
     rig.until_plan(|event| matches!(event, Event::TimerSet { timer: Timer::Retry(_), .. })).await;
@@ -170,7 +171,7 @@ async fn a_task_waiting_an_hour_for_its_retry_can_be_retried_now() {
 async fn a_retry_keeps_its_due_time_when_its_host_and_worker_are_replaced() {
     for hosts_all in [false, true] {
         let clock = Scripted::default();
-        let config = PlannerConfig { backoff_ms: 60_000, backoff_ms_max: 60_000, ..PlannerConfig::default() };
+        let config = PlannerConfig { retry: retries_after(60_000), ..PlannerConfig::default() };
         let flaky = TaskPlan { retry: Some(5), ..step(1, "echo ran >> ran; exit 1", &[]) };
         let rig = Rig::timed(&clock, vec![flaky], config).await;
         let begin = || if hosts_all { rig.host_all() } else { rig.host() };

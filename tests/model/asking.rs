@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::keys::{Keys, make_operator_key};
-use crewlog_executors::model::{Asker, ModelError, NoAnswer, Reply, RetryPolicy, hash};
+use crewlog_executors::model::{Asker, ModelError, NoAnswer, Reply, hash};
 use crewlog_mq::{EventStore, Query, Range};
 use crewlog_planner::agents::registry::ToolRegistry;
-use crewlog_planner::event::Usage;
+use crewlog_planner::event::{RetryPolicy, Usage};
 use crewlog_planner::model::{self, AnswerError, CallEvent, Fault, ModelAnswer, agent_plan_request, request_tag};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::verify::{Decided, Verifier};
@@ -20,7 +20,7 @@ type Replies = Vec<Result<Reply, ModelError>>;
 
 fn asker(store: &EventStore, plan: &str, replies: Replies) -> (Asker, Arc<Scripted>) {
     let scripted = Arc::new(Scripted::new(replies));
-    let retry_policy = RetryPolicy { retries_max: 2, first: Duration::from_secs(1), longest: Duration::from_secs(60) };
+    let retry_policy = RetryPolicy { count: 2, first_ms: 1_000, longest_ms: 60_000, jitter_percent: 0 };
     let tags = vec![format!("plan:{plan}")];
     (Asker::new(scripted.clone(), retry_policy, store.clone(), plan, tags), scripted)
 }

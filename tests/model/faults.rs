@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crewlog_executors::model::{Client, Model, ModelError, RetryPolicy, Wait};
+use crewlog_executors::model::{Client, Model, ModelError, Wait};
+use crewlog_planner::event::RetryPolicy;
 use crewlog_planner::model::Fault;
 use serde_json::json;
 
@@ -72,7 +73,7 @@ async fn a_missing_provider_is_reported_as_unreachable() {
 #[test]
 fn the_providers_retry_after_is_respected_up_to_a_maximum() {
     let s = Duration::from_secs;
-    let retry_policy = RetryPolicy { retries_max: 4, first: s(1), longest: s(5) };
+    let retry_policy = RetryPolicy { count: 4, first_ms: 1_000, longest_ms: 5_000, jitter_percent: 0 };
     let limited = |retry_after| ModelError::RateLimited { retry_after, message: String::new() };
     let server = ModelError::Server { status: 500, message: String::new() };
     let refused = ModelError::Refused { message: String::new() };
@@ -89,6 +90,6 @@ fn the_providers_retry_after_is_respected_up_to_a_maximum() {
         (&limited(Some(s(3))), 4, None),
         (&refused, 0, None),
     ] {
-        assert_eq!(retry_policy.pause(error, n_retries), pause, "{error} after {n_retries}");
+        assert_eq!(error.pause(retry_policy, n_retries), pause, "{error} after {n_retries}");
     }
 }

@@ -1,7 +1,7 @@
 //! Changing a running plan: tasks that are added, edited, skipped, reordered or paused.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskEvent};
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{Origin, Proposal, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -485,7 +485,10 @@ pub(super) fn planner_of(text: &str, config: PlannerConfig) -> Planner {
 
 pub(super) fn done(task: u64) -> Command {
     let (node_id, attempt, result) = (TaskId(task), 1, String::new());
-    Command::HandleExecutorEvent(crewlog_planner::event::ExecutorEvent::TaskCompleted { node_id, attempt, result })
+    Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::TaskCompleted { attempt, result, epoch: 1, run: None },
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crewlog_planner::plan::{FailurePolicy, SubPlan, TaskPlan};
 use crewlog_planner::state::Measure;
 
 use super::transcript::{check_changed, check_with, unordered};
+use crate::planner::retries::retries;
 
 fn of_tokens(tokens: u64) -> PlannerConfig {
     let budget = Budget { tokens: Some(tokens), ..Budget::default() };
@@ -288,7 +289,7 @@ fn a_task_that_was_stopped_for_the_budget_of_its_plan_waits_and_for_its_own_fail
         ",
     );
     check_with(
-        PlannerConfig { retries_max: 0, ..of_tokens(1_000) },
+        PlannerConfig { retry: retries(0), ..of_tokens(1_000) },
         "- Paint\n",
         "
         > start

@@ -1,7 +1,7 @@
 //! Pauses, standing plans, limits and other programs: changes to a plan other than by text.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Amendment, Command, Edit, Event, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{Amendment, Command, Edit, Event, PlannerConfig, TaskEvent, TaskStatus};
 use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::{AMENDMENTS_MAX, Planner, PlannerError};
 
@@ -183,7 +183,10 @@ fn a_task_with_a_duplicate_dependency_starts_when_that_has_ended() {
     let proposal = Box::new(Proposal { tasks, title, source, context, origin });
     let config = PlannerConfig::default();
     planner.process(Command::Initialize { proposal, attachments: Vec::new(), config }).unwrap();
-    let done = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: String::new() };
-    let events = planner.process(Command::HandleExecutorEvent(done)).unwrap();
+    let done = Command::HandleExecutorEvent {
+        task: TaskId(1),
+        event: TaskEvent::TaskCompleted { attempt: 1, result: String::new(), epoch: 1, run: None },
+    };
+    let events = planner.process(done).unwrap();
     assert!(matches!(events.last(), Some(Event::TaskDispatched { task_id: TaskId(2), .. })), "{events:?}");
 }

@@ -5,7 +5,7 @@ use crewlog_planner::claim::{
     Claim, Ending, Executor, LOST_MAX, TaskCommand, TaskEvent, TaskLease, TaskProgress, aggregate_id,
     split_aggregate_id,
 };
-use crewlog_planner::event::{ExecutorEvent, FailureClass, Usage};
+use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::TaskId;
 
 const SECOND: i64 = 1_000_000;
@@ -317,22 +317,18 @@ fn the_planner_gets_each_end_and_each_use_and_nothing_else() {
         "dies 6",
     ] {
         let events = claim.process(command(0, order)).unwrap();
-        let reports = events.into_iter().filter_map(|event| event.report(TaskId(7)));
-        told.extend(reports.map(|report| match report {
-            ExecutorEvent::TaskCompleted { node_id, attempt, result } => format!("{node_id}#{attempt} done {result}"),
-            ExecutorEvent::TaskFailed { node_id, attempt, error, class } => {
-                format!("{node_id}#{attempt} {class:?} {error}")
+        told.extend(events.into_iter().filter(TaskEvent::is_report).map(|report| match report {
+            TaskEvent::TaskCompleted { attempt, result, .. } => format!("{attempt} done {result}"),
+            TaskEvent::TaskFailed { attempt, error, class, .. } => format!("{attempt} {class:?} {error}"),
+            TaskEvent::NeedsClarification { attempt, question, .. } => format!("{attempt} asks {question}"),
+            TaskEvent::TaskWithdrawn { attempt } => format!("{attempt} withdrawn"),
+            TaskEvent::UsageReported { attempt, epoch, usage } => {
+                format!("{attempt} used {} in {epoch}", usage.input_tokens)
             }
-            ExecutorEvent::NeedsClarification { node_id, attempt, question, .. } => {
-                format!("{node_id}#{attempt} asks {question}")
-            }
-            ExecutorEvent::TaskWithdrawn { node_id, attempt } => format!("{node_id}#{attempt} withdrawn"),
-            ExecutorEvent::UsageReported { node_id, attempt, epoch, usage } => {
-                format!("{node_id}#{attempt} used {} in {epoch}", usage.input_tokens)
-            }
+            other => panic!("no report: {other:?}"),
         }));
     }
-    assert_eq!(told, ["7#1 used 7 in 2", "7#1 done ok", "7#2 Task no", "7#3 asks red?", "7#5 withdrawn"]);
+    assert_eq!(told, ["1 used 7 in 2", "1 done ok", "2 Task no", "3 asks red?", "5 withdrawn"]);
 }
 
 #[test]

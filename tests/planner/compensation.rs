@@ -1,7 +1,7 @@
 //! Undoing completed tasks, last first.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig};
+use crewlog_planner::event::{Command, PlannerConfig, TaskEvent};
 use crewlog_planner::plan::{FailurePolicy, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 
@@ -266,7 +266,12 @@ fn a_compensating_task_whose_number_is_taken_is_named_undo() {
     let user_input = "3. Run `a` (undo: `x`)\n4. Run `b`\n".to_owned();
     planner.process(Command::of_text(user_input, undoing(), false).unwrap()).unwrap();
     let (node_id, attempt, result) = (TaskId(1), 1, String::new());
-    planner.process(Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result })).unwrap();
+    planner
+        .process(Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskCompleted { attempt, result, epoch: 1, run: None },
+        })
+        .unwrap();
     planner.process(Command::Cancel { task: None, reason: String::new() }).unwrap();
     let names = planner.state().tasks.iter().map(|task| task.plan.name()).collect::<Vec<_>>();
     assert_eq!(names, ["3", "4", "undo/3"]);

@@ -1,19 +1,22 @@
 //! The effect of a failure: retries first, then the policy of the task, else of the plan.
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, FailureClass, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{
+    Command, Event, FailureClass, PlannerConfig, RetryClass, RetryPolicy, TaskEvent, TaskStatus,
+};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use proptest::prelude::*;
 
 use super::transcript::{check, check_with};
+use crate::planner::retries::retries;
 
 /// B waits for A, C for B; D is independent.
 const CHAIN: &str =
     "In parallel:\n- A: Run `a`\n- B: Run `b` (depends on A)\n- C: Run `c` (depends on B)\n- D: Run `d`\n";
 
 fn with(on_failure: FailurePolicy) -> PlannerConfig {
-    PlannerConfig { on_failure, retries_max: 0, ..PlannerConfig::default() }
+    PlannerConfig { on_failure, retry: retries(0), ..PlannerConfig::default() }
 }
 
 #[test]
@@ -91,7 +94,12 @@ fn with_stop_no_task_starts_and_running_tasks_continue() {
 #[test]
 fn with_stop_a_running_task_that_fails_is_not_retried() {
     check_with(
-        PlannerConfig { parallelism: 3, retries_max: 3, on_failure: FailurePolicy::Stop, ..PlannerConfig::default() },
+        PlannerConfig {
+            parallelism: 3,
+            retry: retries(3),
+            on_failure: FailurePolicy::Stop,
+            ..PlannerConfig::default()
+        },
         "In parallel:\n- Run `a`\n- Run `b` (retry 2)\n- Run `c`\n- Run `d`\n",
         "
         > start
@@ -316,7 +324,7 @@ fn a_task_failure_is_retried_only_if_the_text_allows_it() {
 #[test]
 fn failed_starts_timeouts_and_rate_limits_are_retried() {
     check_with(
-        PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
+        PlannerConfig { retry: retries(1), ..PlannerConfig::default() },
         "In parallel:\n- Run `a`\n- Run `b`\n- Run `c`\n- Run `d` (retry 0)\n",
         "
         > start
@@ -357,7 +365,7 @@ fn failed_starts_timeouts_and_rate_limits_are_retried() {
 
 #[test]
 fn retry_waits_grow_up_to_the_maximum() {
-    let config = PlannerConfig { retries_max: 12, backoff_ms: 500, backoff_ms_max: 60_000, ..PlannerConfig::default() };
+    let config = PlannerConfig { retry: retries(12), ..PlannerConfig::default() };
     let waits = waits(config);
     assert_eq!(waits.len(), 12);
     assert!(waits[..7].is_sorted_by(|before, after| before < after), "{waits:?}");
@@ -369,11 +377,18 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(ProptestConfig::default().cases / 4) })]
 
     #[test]
-    fn any_backoff_setting_is_respected(backoff_ms in any::<u64>(), backoff_ms_max in any::<u64>()) {
-        let config = PlannerConfig { retries_max: 100, backoff_ms, backoff_ms_max, ..PlannerConfig::default() };
+    fn any_backoff_setting_is_respected(
+        first_ms in any::<u64>(),
+        longest_ms in any::<u64>(),
+        jitter_percent in 0_u32..=100,
+    ) {
+        let policy = RetryPolicy { count: 100, first_ms, longest_ms, jitter_percent };
+        let config = PlannerConfig { retry: [(RetryClass::Transient, policy)].into(), ..PlannerConfig::default() };
         let waits = waits(config);
         prop_assert_eq!(waits.len(), 100);
-        prop_assert!(waits.iter().all(|wait| *wait <= backoff_ms_max));
+        prop_assert!(waits.iter().all(|wait| *wait <= longest_ms));
+        let least = policy.wait_ms(20) / 100 * u64::from(100 - jitter_percent);
+        prop_assert!(waits[20..].iter().all(|wait| *wait >= least), "{waits:?} from {least} on");
     }
 }
 
@@ -467,8 +482,11 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
     let mut waits = Vec::new();
     for attempt in 1.. {
         let (node_id, error, class) = (TaskId(1), "busy".to_owned(), FailureClass::NotStarted);
-        let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
-        let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
+        let failed = Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskFailed { attempt, error, class, epoch: 1, run: None },
+        };
+        let events = planner.process(failed).unwrap();
         if planner.state().tasks[0].retry_ms.is_some() {
             planner.process(Command::RetryNow { task: node_id }).unwrap();
         }
@@ -490,12 +508,15 @@ fn waits(config: PlannerConfig) -> Vec<u64> {
 fn a_rate_limit_is_waited_for_and_counts_as_no_failure() {
     let mut planner = Planner::default();
     let user_input = "- Look (retry 1)\n".to_owned();
-    let config = PlannerConfig { retries_max: 0, ..with(FailurePolicy::SkipDependants) };
+    let config = PlannerConfig { retry: retries(0), ..with(FailurePolicy::SkipDependants) };
     planner.process(Command::of_text(user_input, config, false).unwrap()).unwrap();
     let mut report = |attempt, class| {
         let (node_id, error) = (TaskId(1), "busy".to_owned());
-        let failed = ExecutorEvent::TaskFailed { node_id, attempt, error, class };
-        let events = planner.process(Command::HandleExecutorEvent(failed)).unwrap();
+        let failed = Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskFailed { attempt, error, class, epoch: 1, run: None },
+        };
+        let events = planner.process(failed).unwrap();
         let waits = events.iter().find_map(|event| match event {
             Event::LimitReached { delay_ms, .. } => Some(*delay_ms),
             _other => None,

@@ -4,6 +4,7 @@ use crewlog_planner::event::{Budget, PlannerConfig};
 use crewlog_planner::plan::{DefaultAnswer, NodeKind, TaskPlan};
 
 use super::transcript::{check_changed, check_with};
+use crate::planner::retries::retries_after;
 
 /// A command with all that an executor needs, and a question with a default.
 fn changed(tasks: &mut [TaskPlan]) {
@@ -65,7 +66,7 @@ fn what_was_planned_reaches_its_executor_and_its_person() {
 fn a_change_has_whole_tasks_and_all_settings_and_a_pause_its_remedy() {
     let budget = Budget { tokens: Some(100), ..Budget::default() };
     check_with(
-        PlannerConfig { budget, backoff_ms: 1_000, ..PlannerConfig::default() },
+        PlannerConfig { budget, retry: retries_after(1_000), ..PlannerConfig::default() },
         TEXT,
         r#"
         > start
@@ -76,7 +77,7 @@ fn a_change_has_whole_tasks_and_all_settings_and_a_pause_its_remedy() {
         {"tasks": [{"id": 3, "description": "Paint it", "assignee": "ann", "priority": "high", "depends_on": [{"task": 2}]}]}
         > set retries=5
         settings changed: more
-        {"config": {"retries_max": 5, "backoff_ms": 1000, "budget": {"tokens": 100}}}
+        {"config": {"retry": {"transient": {"count": 5, "first_ms": 1000}}, "budget": {"tokens": 100}}}
         > 1 used {"input_tokens": 60, "output_tokens": 40, "cost_micros": 7, "duration_ms": 9, "estimated_tokens": 3}
         1#1 used 60 and 40 tokens
         {"epoch": 1, "usage": {"cost_micros": 7, "duration_ms": 9, "estimated_tokens": 3}}

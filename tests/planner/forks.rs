@@ -1,9 +1,11 @@
 //! Forks: which parts of a parent's history a fork keeps, and which it drops.
 
+use std::collections::BTreeMap;
+
 use crewlog_mq::{Handler, Position};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerConfig, Purpose, QuestionId, Setting,
-    TaskStatus, Usage,
+    Amendment, Command, Edit, Event, FailureClass, PlannerConfig, Purpose, QuestionId, Setting, TaskEvent, TaskStatus,
+    Usage,
 };
 use crewlog_planner::plan::{FailurePolicy, Parent, TaskId};
 use crewlog_planner::planner::{FORK_DEPTH_MAX, Planner, PlannerError};
@@ -28,8 +30,10 @@ fn fork_with(parent: &str, at: i64, amendments: Vec<Amendment>) -> Command {
 }
 
 fn completed(task: u64, attempt: u32, result: &str) -> Command {
-    let report = ExecutorEvent::TaskCompleted { node_id: TaskId(task), attempt, result: result.into() };
-    Command::HandleExecutorEvent(report)
+    Command::HandleExecutorEvent {
+        task: TaskId(task),
+        event: TaskEvent::TaskCompleted { attempt, result: result.into(), epoch: 1, run: None },
+    }
 }
 
 fn statuses(state: &PlannerState) -> Vec<TaskStatus> {
@@ -76,9 +80,11 @@ fn a_fork_does_not_undo_tasks_of_its_parent() {
     let parent = planner(vec![begin, completed(1, 1, "done")]);
     let (mut fork, _) = forked(&parent);
     fork.process(completed(2, 1, "done")).unwrap();
-    let failed =
-        ExecutorEvent::TaskFailed { node_id: TaskId(3), attempt: 1, error: "no".into(), class: FailureClass::Task };
-    fork.process(Command::HandleExecutorEvent(failed)).unwrap();
+    let failed = Command::HandleExecutorEvent {
+        task: TaskId(3),
+        event: TaskEvent::TaskFailed { attempt: 1, error: "no".into(), class: FailureClass::Task, epoch: 1, run: None },
+    };
+    fork.process(failed).unwrap();
     let undoing = fork.state().tasks.iter().filter_map(|task| task.plan.compensates).collect::<Vec<_>>();
     assert_eq!(undoing, [TaskId(2)], "task 1 was done by the other plan");
 }
@@ -88,9 +94,10 @@ fn a_prompt_in_a_fork_of_an_undone_plan_lists_the_undone_task_as_open_only() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Make alpha with `a` (undo: `x`)\n2. Run `b`\n".to_owned();
     let begin = Command::of_text(user_input, config, false).unwrap();
-    let failed =
-        ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
-    let failed = Command::HandleExecutorEvent(failed);
+    let failed = Command::HandleExecutorEvent {
+        task: TaskId(2),
+        event: TaskEvent::TaskFailed { attempt: 1, error: "no".into(), class: FailureClass::Task, epoch: 1, run: None },
+    };
     let parent = planner(vec![begin, completed(1, 1, "alpha is there"), failed, completed(3, 1, "alpha is gone")]);
     let mut fork = parent.clone();
     let review = Amendment::Add { text: "Review the sources".into(), after: Vec::new(), before: Vec::new() };
@@ -110,11 +117,16 @@ fn a_fork_skips_its_parents_compensating_tasks_and_their_questions() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let user_input = "1. Run `a` (undo: `x`)\n2. Run `b`\n".to_owned();
     let begin = Command::of_text(user_input, config, false).unwrap();
-    let failed =
-        ExecutorEvent::TaskFailed { node_id: TaskId(2), attempt: 1, error: "no".into(), class: FailureClass::Task };
+    let failed = Command::HandleExecutorEvent {
+        task: TaskId(2),
+        event: TaskEvent::TaskFailed { attempt: 1, error: "no".into(), class: FailureClass::Task, epoch: 1, run: None },
+    };
     let (node_id, question) = (TaskId(3), "Really?".to_owned());
-    let asks = ExecutorEvent::NeedsClarification { node_id, attempt: 1, question, default: None };
-    let reports = [failed, asks].map(Command::HandleExecutorEvent);
+    let asks = Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::NeedsClarification { attempt: 1, question, default: None, epoch: 1 },
+    };
+    let reports = [failed, asks];
     let parent = planner([begin, completed(1, 1, "done")].into_iter().chain(reports).collect());
     assert_eq!(statuses(parent.state())[2], TaskStatus::NeedsClarification);
     let (fork, _) = forked(&parent);
@@ -148,13 +160,11 @@ fn a_fork_asks_open_questions_again_and_keeps_answers() {
 
 #[test]
 fn a_fork_asks_an_executors_open_question_again_and_its_task_waits() {
-    let asks = ExecutorEvent::NeedsClarification {
-        node_id: TaskId(1),
-        attempt: 1,
-        question: "Which branch?".into(),
-        default: None,
+    let asks = Command::HandleExecutorEvent {
+        task: TaskId(1),
+        event: TaskEvent::NeedsClarification { attempt: 1, question: "Which branch?".into(), default: None, epoch: 1 },
     };
-    let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n"), Command::HandleExecutorEvent(asks)]);
+    let parent = planner(vec![initialize("1. Run `a`\n2. Run `b`\n"), asks]);
     let (mut fork, events) = forked(&parent);
     assert_eq!(statuses(fork.state()), [TaskStatus::NeedsClarification, TaskStatus::Planned]);
     assert!(
@@ -310,7 +320,10 @@ fn run_to_completion(planner: &mut Planner) {
             let running = planner.state().tasks.iter().find(|task| task.status == TaskStatus::Running);
             let running = running.unwrap_or_else(|| panic!("it stands still: {:?}", planner.state()));
             let (node_id, attempt) = (running.plan.id, running.attempts);
-            Command::HandleExecutorEvent(ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() })
+            Command::HandleExecutorEvent {
+                task: node_id,
+                event: TaskEvent::TaskCompleted { attempt, result: "ok".into(), epoch: 1, run: None },
+            }
         };
         planner.process(command).unwrap();
     }
@@ -322,7 +335,7 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
     let fresh = |task: &Task| Task {
         status: TaskStatus::Planned,
         attempts: 0,
-        failures: 0,
+        retries: BTreeMap::new(),
         result: None,
         error: None,
         unblocks: false,
@@ -330,7 +343,6 @@ fn pending(parent: &PlannerState) -> Vec<Task> {
         is_inherited: false,
         first_question: None,
         retry_ms: None,
-        n_limits: 0,
         stopped_by: None,
         usage_epoch: 0,
         spent: Usage::default(),

@@ -6,7 +6,7 @@ use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
 use crewlog_planner::claim::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskLease};
 use crewlog_planner::event::{
     Budget, Covered, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId,
-    TaskStatus, Timer,
+    RetryClass, TaskStatus, Timer,
 };
 use crewlog_planner::plan::{
     AgentOrigin, Attachment, AttachmentKind, DefaultAnswer, NodeKind, Origin, ParentTask, SubPlan, TaskId, TaskPlan,
@@ -310,7 +310,7 @@ fn amending_events(n: u64, text: impl Fn() -> String, amended: TaskPlan, setting
         Event::TaskResumed { task_id },
         Event::TimerSet { timer: Timer::Question(question_id), due: Timestamp(1) },
         Event::TimerFired { timer: Timer::Retry(task_id), due: Timestamp(1) },
-        Event::RetryScheduled { task_id, delay_ms: n },
+        Event::RetryScheduled { task_id, class: RetryClass::Transient, delay_ms: n },
         Event::LimitReached { task_id, error: text(), delay_ms: n },
         Event::RetryHastened { task_id },
         Event::PlanStopped { because: task_id },

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{
-    Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Outcome, PlannerConfig, TaskStatus,
+    Amendment, Command, Edit, Event, FailureClass, Outcome, PlannerConfig, TaskEvent, TaskStatus,
 };
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{FailurePolicy, ParentTask, TaskId};
@@ -63,7 +63,10 @@ fn begin(on_failure: FailurePolicy) -> Run {
 
 fn fail(run: &mut Run, task: u64, class: FailureClass) {
     let attempt = run.state().task(TaskId(task)).unwrap().attempts;
-    run.hear(ExecutorEvent::TaskFailed { node_id: TaskId(task), attempt, error: "boom".into(), class });
+    run.hear(Command::HandleExecutorEvent {
+        task: TaskId(task),
+        event: TaskEvent::TaskFailed { attempt, error: "boom".into(), class, epoch: 1, run: None },
+    });
 }
 
 /// Up to the dispatch of the review, task 4.

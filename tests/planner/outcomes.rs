@@ -6,12 +6,13 @@ use crewlog_planner::plan::{Mark, TaskPlan};
 use crewlog_planner::planner::Planner;
 
 use super::transcript::{check, check_changed, check_with};
+use crate::planner::retries::retries;
 
 const BRANCHES: &str =
     "1. Run `make test`\n2. If it passes, run `make ship`\n3. If it fails, run `make fix`\n4. Run `make clean`\n";
 
 fn without_retries() -> PlannerConfig {
-    PlannerConfig { retries_max: 0, ..PlannerConfig::default() }
+    PlannerConfig { retry: retries(0), ..PlannerConfig::default() }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
+use crewlog_planner::event::{Command, Event, PlannerConfig, Purpose, QuestionId, TaskEvent, TaskStatus, Timer};
 use crewlog_planner::plan::{Condition, ConditionKey, NodeKind, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Phase;
@@ -295,7 +295,7 @@ impl Run {
     fn withdraw_unstarted(&mut self) {
         for (node_id, attempt, is_held) in self.dispatched() {
             if self.planner.state().stopped_by.is_some() && !is_held {
-                self.order(Command::HandleExecutorEvent(ExecutorEvent::TaskWithdrawn { node_id, attempt }));
+                self.order(Command::HandleExecutorEvent { task: node_id, event: TaskEvent::TaskWithdrawn { attempt } });
             }
         }
     }
@@ -330,7 +330,7 @@ impl Run {
                     self.held.insert((task, attempt));
                     return;
                 }
-                Command::HandleExecutorEvent(report(task, attempt, u8::try_from(how % n_reports).unwrap()))
+                report(task, attempt, u8::try_from(how % n_reports).unwrap())
             }
             at => {
                 let question = &open[at - running.len()];

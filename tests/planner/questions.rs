@@ -3,11 +3,12 @@
 use std::fmt::Write;
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{Command, PlannerConfig, TaskEvent, TaskStatus};
 use crewlog_planner::plan::{FailurePolicy, TaskId};
 use crewlog_planner::planner::{Planner, QUESTIONS_OF_TASK_MAX};
 
 use super::transcript::{check, check_with};
+use crate::planner::retries::retries;
 
 #[test]
 fn a_question_blocks_only_its_dependents_and_passes_its_answer_on() {
@@ -81,7 +82,7 @@ fn every_task_after_an_answered_question_gets_the_answer_once() {
 #[test]
 fn the_answers_passed_to_a_task_do_not_grow_with_its_failures() {
     check_with(
-        PlannerConfig { on_failure: FailurePolicy::Ask, retries_max: 1, ..PlannerConfig::default() },
+        PlannerConfig { on_failure: FailurePolicy::Ask, retry: retries(1), ..PlannerConfig::default() },
         "1. What colour?\n2. Run `paint`\n3. Run `dry`\n",
         "
         > start
@@ -388,8 +389,11 @@ fn a_task_whose_executor_asks_endlessly_fails() {
     let node_id = TaskId(1);
     for nth in 1..=QUESTIONS_OF_TASK_MAX + 1 {
         let attempt = planner.state().task(node_id).unwrap().attempts;
-        let asks = ExecutorEvent::NeedsClarification { node_id, attempt, question: "a?".into(), default: None };
-        planner.process(Command::HandleExecutorEvent(asks)).unwrap();
+        let asks = Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::NeedsClarification { attempt, question: "a?".into(), default: None, epoch: 1 },
+        };
+        planner.process(asks).unwrap();
         let open = planner.state().open_questions().next().map(|question| question.id);
         assert_eq!(open.is_some(), nth <= QUESTIONS_OF_TASK_MAX);
         let Some(question_id) = open else { break };

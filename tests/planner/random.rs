@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crewlog_mq::{Position, Timestamp};
 use crewlog_planner::event::{
-    Amendment, Command, Edit, ExecutorEvent, FailureClass, Order, PlannerConfig, Purpose, QuestionId, Setting,
-    TaskStatus, Usage,
+    Amendment, Command, Edit, FailureClass, Order, PlannerConfig, Purpose, QuestionId, RetryClass, RetrySetting,
+    Setting, TaskEvent, TaskStatus, Usage,
 };
 use crewlog_planner::parse::{ParsedPlan, render};
 use crewlog_planner::plan::{
@@ -15,6 +15,8 @@ use crewlog_planner::plan::{
 use crewlog_planner::state::PlannerState;
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use super::retries::retries;
 
 /// The maximum tasks of a random plan.
 pub const TASKS_MAX: u64 = 8;
@@ -89,7 +91,7 @@ pub fn drafts() -> impl Strategy<Value = Draft> {
                 },
             );
             let tasks = tasks.collect();
-            let config = PlannerConfig { parallelism, retries_max, on_failure, token_budget, ..limits };
+            let config = PlannerConfig { parallelism, retry: retries(retries_max), on_failure, token_budget, ..limits };
             Draft { tasks, config }
         },
     )
@@ -336,7 +338,7 @@ fn setting(what: u8, n: u8) -> Setting {
         3 => Setting::ParallelismOfKind(NodeKind::Processing, limit),
         4 => Setting::ParallelismOfExecutor("ann".into(), limit),
         5 => Setting::Order(if n.is_multiple_of(2) { Order::Place } else { Order::CriticalPath }),
-        6 => Setting::RetriesMax(u32::from(n % 3)),
+        6 => Setting::Retry(RetryClass::Transient, RetrySetting::Count(u32::from(n % 3))),
         _ => Setting::OnFailure(if n.is_multiple_of(2) { FailurePolicy::Stop } else { FailurePolicy::Ask }),
     }
 }
@@ -385,7 +387,7 @@ impl Act {
                 let node_id = if *is_wild { None } else { running() }.unwrap_or_else(|| task(pick % 10));
                 let attempts = state.task(node_id).map_or(1, |task| task.attempts);
                 let attempt = attempts.saturating_add_signed(i32::from(*attempt_shift));
-                Command::HandleExecutorEvent(report(node_id, attempt, *how))
+                report(node_id, attempt, *how)
             }
             Self::Answer { pick, is_wild, word } => {
                 let open = || {
@@ -465,7 +467,10 @@ impl Act {
                 let estimated_tokens = if n % 3 == 2 { n } else { 0 };
                 let usage = Usage { input_tokens: n, duration_ms: 7, estimated_tokens, ..Usage::default() };
                 let epoch = n % 8;
-                Command::HandleExecutorEvent(ExecutorEvent::UsageReported { node_id, attempt, epoch, usage })
+                Command::HandleExecutorEvent {
+                    task: node_id,
+                    event: TaskEvent::UsageReported { attempt, epoch, usage },
+                }
             }
             Self::Withdraw { pick } => Command::Withdraw { question: open(*pick), reason: "nobody knows".into() },
             Self::Ask { task: picked, has_default } => {
@@ -511,21 +516,34 @@ fn pick_of<T: Copy>(of: &[T], pick: u8) -> Option<T> {
 }
 
 /// The number of ways in which an executor reports.
-pub const N_REPORTS: u8 = 9;
+pub const N_REPORTS: u8 = 10;
 
 /// One of the ways in which an executor reports.
-pub fn report(node_id: TaskId, attempt: u32, how: u8) -> ExecutorEvent {
-    let failed = |class| ExecutorEvent::TaskFailed { node_id, attempt, error: "it broke".into(), class };
+pub fn report(node_id: TaskId, attempt: u32, how: u8) -> Command {
+    let failed = |class| Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::TaskFailed { attempt, error: "it broke".into(), class, epoch: 1, run: None },
+    };
     match how {
         1 => failed(FailureClass::Task),
         2 => failed(FailureClass::NotStarted),
         3 => failed(FailureClass::TimedOut),
         4 => failed(FailureClass::RateLimited { retry_after_ms: attempt.is_multiple_of(2).then_some(5) }),
-        5 => ExecutorEvent::NeedsClarification { node_id, attempt, question: "Which one?".into(), default: None },
+        5 => Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::NeedsClarification { attempt, question: "Which one?".into(), default: None, epoch: 1 },
+        },
         6 => failed(FailureClass::OutcomeUnknown),
         8 => failed(FailureClass::OverBudget),
-        7 => ExecutorEvent::TaskCompleted { node_id, attempt, result: "much was done ".repeat(50) },
-        _ => ExecutorEvent::TaskCompleted { node_id, attempt, result: "ok".into() },
+        9 => failed(FailureClass::ForPerson),
+        7 => Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskCompleted { attempt, result: "much was done ".repeat(50), epoch: 1, run: None },
+        },
+        _ => Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskCompleted { attempt, result: "ok".into(), epoch: 1, run: None },
+        },
     }
 }
 

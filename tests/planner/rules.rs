@@ -1,7 +1,7 @@
 //! The start, progress and end of a plan without failures.
 
 use crewlog_mq::{Event as _, Handler};
-use crewlog_planner::event::{Command, Event, ExecutorEvent, PlannerConfig, TaskStatus};
+use crewlog_planner::event::{Command, Event, PlannerConfig, TaskEvent, TaskStatus};
 use crewlog_planner::lines::At;
 use crewlog_planner::plan::{
     Attachment, AttachmentKind, Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan,
@@ -11,6 +11,7 @@ use crewlog_planner::state::PlannerState;
 use crewlog_planner::validity::InvalidPlan;
 
 use super::transcript::{check, check_with, tell};
+use crate::planner::retries::retries;
 
 #[test]
 fn one_decision_plans_and_dispatches_all_ready_tasks() {
@@ -182,9 +183,9 @@ fn a_plan_is_initialized_once_and_before_any_other_command() {
 #[test]
 fn settings_outside_their_limits_are_refused() {
     let none = PlannerConfig { parallelism: 0, ..PlannerConfig::default() };
-    let many = PlannerConfig { retries_max: 101, ..PlannerConfig::default() };
+    let many = PlannerConfig { retry: retries(1_001), ..PlannerConfig::default() };
     check_with(none, "- Run `a`\n", "> start\n! parallelism is 0: it must be from 1 to 1000");
-    check_with(many, "- Run `a`\n", "> start\n! retries is 101: it must be from 0 to 100");
+    check_with(many, "- Run `a`\n", "> start\n! retry.CLASS.count is 1001: it must be from 0 to 1000");
 }
 
 #[test]
@@ -267,9 +268,11 @@ fn run(text: &str, done: &[&str]) -> Planner {
     let mut history: Vec<Event> = planner.process(initialize).unwrap();
     for report in done {
         let (task, result) = report.split_once(' ').unwrap();
-        let event =
-            ExecutorEvent::TaskCompleted { node_id: TaskId(task.parse().unwrap()), attempt: 1, result: result.into() };
-        history.extend(planner.process(Command::HandleExecutorEvent(event)).unwrap());
+        let event = Command::HandleExecutorEvent {
+            task: TaskId(task.parse().unwrap()),
+            event: TaskEvent::TaskCompleted { attempt: 1, result: result.into(), epoch: 1, run: None },
+        };
+        history.extend(planner.process(event).unwrap());
     }
     Planner::fold(&history)
 }

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Handler;
 use crewlog_planner::event::{
-    Command, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, QuestionId, TaskInput,
+    Command, Event, FailureClass, PlannerCmd, PlannerConfig, QuestionId, TaskEvent, TaskInput,
 };
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::planner::Planner;
@@ -38,8 +38,8 @@ impl Run {
     }
 
     /// Processes a report; a delayed retry starts at once.
-    pub(super) fn hear(&mut self, event: ExecutorEvent) {
-        self.order(Command::HandleExecutorEvent(event));
+    pub(super) fn hear(&mut self, report: Command) {
+        self.order(report);
         let waiting = self.state().tasks.iter().find(|task| task.retry_ms.is_some()).map(|task| task.plan.id);
         if let Some(task) = waiting {
             self.order(Command::RetryNow { task });
@@ -49,7 +49,10 @@ impl Run {
     pub(super) fn done(&mut self, task: u64, result: &str) {
         let node_id = TaskId(task);
         let attempt = self.state().task(node_id).unwrap().attempts;
-        self.hear(ExecutorEvent::TaskCompleted { node_id, attempt, result: result.to_owned() });
+        self.hear(Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskCompleted { attempt, result: result.to_owned(), epoch: 1, run: None },
+        });
     }
 
     pub(super) fn answer(&mut self, question: u64, answer: &str) {
@@ -82,13 +85,19 @@ impl Run {
     pub(super) fn fails(&mut self, task: u64, error: &str) {
         let (node_id, error, class) = (TaskId(task), error.to_owned(), FailureClass::Task);
         let attempt = self.state().task(node_id).unwrap().attempts;
-        self.hear(ExecutorEvent::TaskFailed { node_id, attempt, error, class });
+        self.hear(Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskFailed { attempt, error, class, epoch: 1, run: None },
+        });
     }
 
     pub(super) fn asks_and_gets(&mut self, task: u64, question: &str, answer: &str) {
         let (node_id, question, default) = (TaskId(task), question.to_owned(), None);
         let attempt = self.state().task(node_id).unwrap().attempts;
-        self.hear(ExecutorEvent::NeedsClarification { node_id, attempt, question, default });
+        self.hear(Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::NeedsClarification { attempt, question, default, epoch: 1 },
+        });
         self.answer(self.state().questions.len() as u64, answer);
     }
 }

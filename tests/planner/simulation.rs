@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 use crewlog_mq::Handler;
-use crewlog_planner::event::{Command, Event, ExecutorEvent, Order, Outcome, PlannerConfig};
+use crewlog_planner::event::{Command, Event, Order, Outcome, PlannerConfig, TaskEvent};
 use crewlog_planner::plan::{Dependency, NodeKind, Origin, Proposal, Strength, TaskId, TaskPlan};
 use crewlog_planner::planner::{PARALLELISM_MAX, Planner};
 use crewlog_planner::state::Phase;
@@ -35,8 +35,11 @@ fn makespan(graph: &Graph, n_executors: usize, order: Order) -> u64 {
         assert!(running.len() <= n_executors);
         let Some(Reverse((ended_at, node_id, attempt))) = running.pop() else { break };
         now = ended_at;
-        let completed = ExecutorEvent::TaskCompleted { node_id, attempt, result: String::new() };
-        events = planner.process(Command::HandleExecutorEvent(completed)).unwrap();
+        let completed = Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskCompleted { attempt, result: String::new(), epoch: 1, run: None },
+        };
+        events = planner.process(completed).unwrap();
     }
     assert_eq!(planner.state().phase, Phase::Ended(Outcome::Completed));
     now

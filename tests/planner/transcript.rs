@@ -7,8 +7,8 @@
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::event::{
-    Amendment, Answered, Budget, Command, Edit, Event, ExecutorEvent, FailureClass, PlannerCmd, PlannerConfig, Purpose,
-    QuestionId, Setting, TaskStatus, Timer, Usage,
+    Amendment, Answered, Budget, Command, Edit, Event, FailureClass, PlannerCmd, PlannerConfig, Purpose, QuestionId,
+    RetryClass, RetrySetting, Setting, TaskEvent, TaskStatus, Timer, Usage,
 };
 use crewlog_planner::parse::{ReadOptions, read};
 use crewlog_planner::plan::{DefaultAnswer, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
@@ -180,12 +180,12 @@ impl Plan {
             question if question.starts_with('q') => {
                 Command::Answer { question: question_of(question), answer: rest.to_owned() }
             }
-            task => Command::HandleExecutorEvent(self.report(task, rest)),
+            task => self.report(task, rest),
         }
     }
 
     /// `1 done RESULT` for the running attempt; `1#2 done RESULT` for attempt 2.
-    fn report(&self, task: &str, rest: &str) -> ExecutorEvent {
+    fn report(&self, task: &str, rest: &str) -> Command {
         let (task, attempt) = task.split_once('#').unwrap_or((task, ""));
         let node_id = TaskId(task.parse().expect("an order is a word, a question or a task"));
         let attempt = match attempt {
@@ -194,21 +194,34 @@ impl Plan {
         };
         let (how, text) = rest.split_once(' ').unwrap_or((rest, ""));
         let class = match how {
-            "done" => return ExecutorEvent::TaskCompleted { node_id, attempt, result: text.to_owned() },
-            "withdrawn" => return ExecutorEvent::TaskWithdrawn { node_id, attempt },
+            "done" => {
+                return Command::HandleExecutorEvent {
+                    task: node_id,
+                    event: TaskEvent::TaskCompleted { attempt, result: text.to_owned(), epoch: 1, run: None },
+                };
+            }
+            "withdrawn" => {
+                return Command::HandleExecutorEvent { task: node_id, event: TaskEvent::TaskWithdrawn { attempt } };
+            }
             "used" => {
                 let usage = match text.parse() {
                     Ok(input_tokens) => Usage { input_tokens, ..Usage::default() },
                     Err(_) => serde_json::from_str(text).expect("usage is a number of tokens, or JSON"),
                 };
-                return ExecutorEvent::UsageReported { node_id, attempt, epoch: attempt.into(), usage };
+                return Command::HandleExecutorEvent {
+                    task: node_id,
+                    event: TaskEvent::UsageReported { attempt, epoch: attempt.into(), usage },
+                };
             }
             "asks" => {
-                return ExecutorEvent::NeedsClarification {
-                    node_id,
-                    attempt,
-                    question: text.to_owned(),
-                    default: None,
+                return Command::HandleExecutorEvent {
+                    task: node_id,
+                    event: TaskEvent::NeedsClarification {
+                        attempt,
+                        question: text.to_owned(),
+                        default: None,
+                        epoch: 1,
+                    },
                 };
             }
             "fails" => FailureClass::Task,
@@ -217,9 +230,13 @@ impl Plan {
             "rate-limited" => FailureClass::RateLimited { retry_after_ms: None },
             "cut-off" => FailureClass::OutcomeUnknown,
             "over-budget" => FailureClass::OverBudget,
+            "for-person" => FailureClass::ForPerson,
             other => panic!("a task cannot {other}"),
         };
-        ExecutorEvent::TaskFailed { node_id, attempt, error: text.to_owned(), class }
+        Command::HandleExecutorEvent {
+            task: node_id,
+            event: TaskEvent::TaskFailed { attempt, error: text.to_owned(), class, epoch: 1, run: None },
+        }
     }
 }
 
@@ -281,7 +298,7 @@ fn setting(said: &str) -> Setting {
         "parallelism" => Setting::Parallelism(n()),
         "standing" => Setting::Standing(value == "true"),
         "on-failure" => Setting::OnFailure(FailurePolicy::Stop),
-        "retries" => Setting::RetriesMax(value.parse().expect("a number")),
+        "retries" => Setting::Retry(RetryClass::Transient, RetrySetting::Count(value.parse().expect("a number"))),
         "analyses" => Setting::ParallelismOfKind(NodeKind::Analysis, value.parse().ok()),
         "questions" => Setting::ParallelismOfKind(NodeKind::Clarification, value.parse().ok()),
         executor => Setting::ParallelismOfExecutor(executor.to_owned(), value.parse().ok()),

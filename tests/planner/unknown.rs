@@ -4,6 +4,7 @@ use crewlog_planner::event::PlannerConfig;
 use crewlog_planner::plan::FailurePolicy;
 
 use super::transcript::{check, check_with};
+use crate::planner::retries::retries;
 
 fn with(on_failure: FailurePolicy) -> PlannerConfig {
     PlannerConfig { on_failure, ..PlannerConfig::default() }
@@ -67,7 +68,7 @@ fn retries_from_the_text_do_not_rerun_a_task_with_unknown_outcome() {
 #[test]
 fn a_rerun_safe_task_reruns_until_too_many_interruptions_and_then_asks() {
     check_with(
-        PlannerConfig { retries_max: 1, ..PlannerConfig::default() },
+        PlannerConfig { retry: retries(1), ..PlannerConfig::default() },
         "- A: Run `a` (rerun: safe)\n- B: Run `b` (depends on A)\n",
         "
         > start

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use crewlog_executors::agents::{Agents, PlanningError, PlansByModel, record_failure};
-use crewlog_executors::model::{Asker, Model, ModelError, Reply, RetryPolicy};
+use crewlog_executors::model::{Asker, Model, ModelError, Reply};
 use crewlog_mq::{Cause, EventStore, Query};
 use crewlog_planner::agents::failures::{self, PlanningEvent};
 use crewlog_planner::agents::registry::ToolRegistry;
 use crewlog_planner::agents::{AgentPlan, PlanError, plan_words};
-use crewlog_planner::event::Usage;
+use crewlog_planner::event::{RetryClass, Usage};
 use crewlog_planner::model::{ModelParameters, ModelRequest};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::sealed::SEALED;
@@ -103,7 +103,7 @@ impl Model for Says {
 
 fn by_model(store: &EventStore, answers: &[&str]) -> Agents {
     let model = Arc::new(Says(Mutex::new(answers.iter().map(|answer| (*answer).to_owned()).collect())));
-    let asker = Asker::new(model, RetryPolicy::default(), store.clone(), "text", Vec::new());
+    let asker = Asker::new(model, RetryClass::Transient.policy(), store.clone(), "text", Vec::new());
     let parameters = ModelParameters { model: "m".into(), max_tokens: None, temperature: None };
     Agents::new(ToolRegistry::coding()).with_model(PlansByModel { parameters, asker })
 }

@@ -74,6 +74,7 @@ impl Crew {
             timeout: None,
             jobs: 8,
             rate_limited: Vec::new(),
+            for_person: Vec::new(),
             budget_per_day: None,
             passes: None,
             grace: None,

@@ -17,3 +17,5 @@ mod random;
 mod recorded;
 mod states;
 mod tools;
+
+use crate::retries;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use crewlog_executors::agents::PlansByModel;
 use crewlog_executors::history::History;
-use crewlog_executors::model::{Asker, Model, ModelError, Reply, RetryPolicy};
+use crewlog_executors::model::{Asker, Model, ModelError, Reply};
 use crewlog_executors::plans::{planner_of, planner_of_fork};
 use crewlog_executors::propagation::propagate;
 use crewlog_mq::{Append, Cause, EventStore, Expected, Metadata, NewEvent};
 use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::event::{
-    self, Budget, Command, Event, Outcome, PlannerConfig, TaskStatus, Usage, plan_tag, sub_plan_tags,
+    self, Budget, Command, Event, Outcome, PlannerConfig, RetryClass, TaskStatus, Usage, plan_tag, sub_plan_tags,
 };
 use crewlog_planner::model::{ModelParameters, ModelRequest};
 use crewlog_planner::plan::{TaskId, TaskPlan};
@@ -247,7 +247,7 @@ impl Model for Silent {
 async fn a_task_can_be_cancelled_while_its_plan_is_being_requested() {
     let rig = plan_of(vec![left_to(1, "Implement the parser\n", Some(AgentType::Strategic))]).await;
     let asked = Arc::new(Notify::new());
-    let retry_policy = RetryPolicy::default();
+    let retry_policy = RetryClass::Transient.policy();
     let asker = Asker::new(Arc::new(Silent(Arc::clone(&asked))), retry_policy, rig.store.clone(), "text", Vec::new());
     let parameters = ModelParameters { model: "m".into(), max_tokens: None, temperature: None };
     let crew = Crew::planning_by(&rig, PlansByModel { parameters, asker });

@@ -2,7 +2,7 @@
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::claim::Ending;
-use crewlog_planner::event::{Budget, Command, Event, ExecutorEvent, FailureClass, Outcome, PlannerConfig};
+use crewlog_planner::event::{Budget, Command, Event, FailureClass, Outcome, PlannerConfig, TaskEvent};
 use crewlog_planner::nesting;
 use crewlog_planner::plan::{NodeKind, Origin, ParentTask, Proposal, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -57,7 +57,10 @@ fn cancel(task: Option<u64>) -> Command {
 
 fn times_out() -> Command {
     let (error, class) = ("late".into(), FailureClass::TimedOut);
-    Command::HandleExecutorEvent(ExecutorEvent::TaskFailed { node_id: TaskId(1), attempt: 1, error, class })
+    Command::HandleExecutorEvent {
+        task: TaskId(1),
+        event: TaskEvent::TaskFailed { attempt: 1, error, class, epoch: 1, run: None },
+    }
 }
 
 fn pause() -> Command {
@@ -103,8 +106,11 @@ fn a_compensating_sub_plan_is_cancelled_only_once() {
     let config = PlannerConfig { compensate: true, ..PlannerConfig::default() };
     let done = TaskPlan { compensate: Some("undo".into()), ..task(1) };
     let mut sub = planner(vec![done, task(2)], Origin::default(), config);
-    let result = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: String::new() };
-    sub.process(Command::HandleExecutorEvent(result)).unwrap();
+    let result = Command::HandleExecutorEvent {
+        task: TaskId(1),
+        event: TaskEvent::TaskCompleted { attempt: 1, result: String::new(), epoch: 1, run: None },
+    };
+    sub.process(result).unwrap();
     let cancel = || Command::CancelFromParent { reason: "over".into() };
     let events = sub.process(cancel()).unwrap();
     assert!(events.iter().any(|event| matches!(event, Event::TasksAmended { .. })), "{events:?}");
@@ -127,8 +133,11 @@ fn a_sub_plan_has_its_parents_settings_and_its_tasks_budget() {
 #[test]
 fn the_results_of_the_final_tasks_become_the_result_of_the_parent_task() {
     let (_, mut sub) = two(None);
-    let result = ExecutorEvent::TaskCompleted { node_id: TaskId(1), attempt: 1, result: " found \n".into() };
-    order(&mut sub, &[Command::HandleExecutorEvent(result)]);
+    let result = Command::HandleExecutorEvent {
+        task: TaskId(1),
+        event: TaskEvent::TaskCompleted { attempt: 1, result: " found \n".into(), epoch: 1, run: None },
+    };
+    order(&mut sub, &[result]);
     let completed = nesting::ending(SUB, sub.state(), "1 task: 1 completed", Outcome::Completed);
     let result = "p.1-1: 1 task: 1 completed\n\n1 (step 1):\nfound".to_owned();
     assert_eq!(completed, Ending::Completed { result, run: None });
@@ -142,7 +151,10 @@ fn the_results_of_the_final_tasks_become_the_result_of_the_parent_task() {
 #[test]
 fn an_agents_context_shows_title_open_tasks_and_results_of_the_parent_plan() {
     let (mut above, _) = two(None);
-    let result = ExecutorEvent::TaskCompleted { node_id: TaskId(2), attempt: 1, result: "in src".into() };
-    order(&mut above, &[Command::HandleExecutorEvent(result)]);
+    let result = Command::HandleExecutorEvent {
+        task: TaskId(2),
+        event: TaskEvent::TaskCompleted { attempt: 1, result: "in src".into(), epoch: 1, run: None },
+    };
+    order(&mut above, &[result]);
     assert_eq!(nesting::context("p", above.state()), "p: no title\n- open: step 1\n- done: step 2: in src");
 }

@@ -12,8 +12,8 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::{self, Claim, Ending, Executor, RunDetails, TaskCommand, TaskEvent, TaskLease};
 use crewlog_planner::event::{
-    self, Amendment, Command, Edit, Event, ExecutorEvent, FailureClass, Order, PlannerConfig, QuestionId, Setting,
-    TaskStatus, Usage, plan_tag,
+    self, Amendment, Command, Edit, Event, FailureClass, Order, PlannerConfig, QuestionId, Setting, TaskStatus, Usage,
+    plan_tag,
 };
 use crewlog_planner::plan::{Attachment, AttachmentKind, FailurePolicy, NodeKind, Origin, Proposal, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -60,13 +60,14 @@ impl Recording {
             Err(ExecuteError::Refused(_)) => return Vec::new(),
             Err(error) => panic!("{error}"),
         };
-        let Some(report) = executed.events.last().and_then(|event| event.clone().report(TaskId(task))) else {
+        let report = executed.events.last().filter(|event| event.is_report());
+        let Some(event) = report.cloned() else {
             return executed.events;
         };
         let last = Range::between(crewlog_mq::Position(executed.position.0 - 1), executed.position);
         let recorded = self.store.read(&Query::all(), last, 1).await.unwrap().events.remove(0);
         let reaction = Cause::reaction("planner", &recorded);
-        match self.planner.execute(Command::HandleExecutorEvent(report), &reaction).await {
+        match self.planner.execute(Command::HandleExecutorEvent { task: TaskId(task), event }, &reaction).await {
             Ok(_) | Err(ExecuteError::Refused(_)) => executed.events,
             Err(error) => panic!("{error}"),
         }
@@ -163,7 +164,6 @@ async fn amend_all(log: &mut Recording) {
 /// Every command to the planner.
 async fn order_all(log: &mut Recording) {
     let reason = |n: usize| "no \u{1}".repeat(n);
-    let handle = |event| Command::HandleExecutorEvent(event);
     log.order(Command::Pause { reason: reason(1) }).await;
     log.order(Command::Resume).await;
     log.order(Command::Pause { reason: reason(METADATA_BYTES_MAX / 16) }).await;
@@ -173,12 +173,24 @@ async fn order_all(log: &mut Recording) {
     log.order(Command::Retry { task: Some(TaskId(2)) }).await;
     let (node_id, attempt) = (TaskId(2), 4);
     let error = "y".repeat(10_000);
-    log.order(handle(ExecutorEvent::TaskFailed { node_id, attempt, error, class: FailureClass::TimedOut })).await;
+    log.order(Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::TaskFailed { attempt, error, class: FailureClass::TimedOut, epoch: 1, run: None },
+    })
+    .await;
     log.order(Command::RetryNow { task: TaskId(2) }).await;
     let question = "Why?".to_owned();
-    log.order(handle(ExecutorEvent::NeedsClarification { node_id, attempt: 5, question, default: None })).await;
+    log.order(Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::NeedsClarification { attempt: 5, question, default: None, epoch: 1 },
+    })
+    .await;
     log.order(Command::Answer { question: QuestionId(2), answer: "so".to_owned() }).await;
-    log.order(handle(ExecutorEvent::TaskCompleted { node_id, attempt: 6, result: "ok".into() })).await;
+    log.order(Command::HandleExecutorEvent {
+        task: node_id,
+        event: TaskEvent::TaskCompleted { attempt: 6, result: "ok".into(), epoch: 1, run: None },
+    })
+    .await;
     log.order(Command::Cancel { task: None, reason: reason(METADATA_BYTES_MAX / 16) }).await;
     log.order(Command::Retry { task: None }).await;
     log.order(Command::Cancel { task: None, reason: String::new() }).await;
@@ -390,41 +402,25 @@ fn an_invalid_recorded_command_is_refused_with_the_reason() {
     check(json!({"Cancel": {"task": 1, "reason": "no", "force": true}}), "unknown field `force`");
     check(json!({"Initialize": {"attachments": []}}), "cannot be completed from its events");
     check(json!({"Pause": {"reason": null}}), "invalid type: null");
-    check(
-        json!({"HandleExecutorEvent": {"TaskCompleted": {"node_id": 1, "attempt": 1}}}),
-        "cannot be completed from its events",
-    );
     let lacking =
         |kept| TaskCommand::restore(&kept, &[TaskEvent::TaskUnparked { by: "ada".into() }]).unwrap_err().to_string();
     assert!(lacking(json!({"End": {}})).contains("recorded command End"));
     check(json!({"Answer": {"question": 1}}), "recorded command Answer");
 }
 
-/// A task's part of a person's report.
-fn as_told(event: ExecutorEvent, now: Timestamp) -> (u64, TaskCommand) {
-    let executor = executor("w");
-    match event {
-        ExecutorEvent::TaskCompleted { node_id, attempt, result } => (
-            node_id.0,
-            TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending: done(&result) },
-        ),
-        ExecutorEvent::TaskFailed { node_id, attempt, error, class } => (
-            node_id.0,
-            TaskCommand::Report {
-                claim: Claim { attempt, executor, now, ..Claim::default() },
-                ending: failed(&error, class),
-            },
-        ),
-        ExecutorEvent::NeedsClarification { node_id, attempt, question, default } => (
-            node_id.0,
-            TaskCommand::Report {
-                claim: Claim { attempt, executor, now, ..Claim::default() },
-                ending: Ending::Asked { question, default },
-            },
-        ),
-        ExecutorEvent::UsageReported { .. } => panic!("only a holder says what it used up"),
-        ExecutorEvent::TaskWithdrawn { node_id, attempt } => (node_id.0, TaskCommand::Withdraw { attempt }),
-    }
+/// A task's part of a person's report; nothing for what only a holder reports.
+fn as_told(event: TaskEvent, now: Timestamp) -> Option<TaskCommand> {
+    let (attempt, ending) = match event {
+        TaskEvent::TaskCompleted { attempt, result, .. } => (attempt, done(&result)),
+        TaskEvent::TaskFailed { attempt, error, class, .. } => (attempt, failed(&error, class)),
+        TaskEvent::NeedsClarification { attempt, question, default, .. } => {
+            (attempt, Ending::Asked { question, default })
+        }
+        TaskEvent::TaskWithdrawn { attempt } => return Some(TaskCommand::Withdraw { attempt }),
+        _of_a_holder => return None,
+    };
+    let claim = Claim { attempt, executor: executor("w"), now, ..Claim::default() };
+    Some(TaskCommand::Report { claim, ending })
 }
 
 proptest! {
@@ -445,16 +441,16 @@ proptest! {
                 now = now.plus(std::time::Duration::from_secs(pause));
                 let of_claim = at(of_claim, &log.claim(task).await, now);
                 log.tell(task, of_claim).await;
-                match act.command(&draft, log.planner.handler().state()) {
-                    Command::HandleExecutorEvent(event)
-                        if !is_direct && !matches!(event, ExecutorEvent::UsageReported { .. }) =>
-                    {
-                        let (task, command) = as_told(event, now);
-                        log.tell(task, command).await;
+                let command = act.command(&draft, log.planner.handler().state());
+                let told = match &command {
+                    Command::HandleExecutorEvent { task, event } if !is_direct => {
+                        as_told(event.clone(), now).map(|told| (task.0, told))
                     }
-                    command => {
-                        log.order(command).await;
-                    }
+                    _other => None,
+                };
+                match told {
+                    Some((task, told)) => _ = log.tell(task, told).await,
+                    None => _ = log.order(command).await,
                 }
             }
             let counted = decide_again(&store).await;

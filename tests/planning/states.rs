@@ -10,7 +10,7 @@ use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::messages::Messages;
-use crewlog_planner::event::{self, Command, Event, ExecutorEvent, FailureClass, PlannerConfig, QuestionId, Timer};
+use crewlog_planner::event::{self, Command, Event, FailureClass, PlannerConfig, QuestionId, TaskEvent, Timer};
 use crewlog_planner::lifecycle::{Observed, Situation, State, States, Taker, of_task};
 use crewlog_planner::plan::{FailurePolicy, NodeKind, Origin, Proposal, SubPlan, TaskId, TaskPlan};
 use crewlog_planner::planner::Planner;
@@ -18,6 +18,7 @@ use crewlog_planner::view::PlanView;
 use proptest::prelude::*;
 
 use super::random::{acts, drafts};
+use crate::retries::retries_after;
 
 /// A plan with its tasks' own aggregates, and what a reader knows.
 #[derive(Default)]
@@ -69,9 +70,9 @@ impl Scene {
         self.of_task(task, TaskCommand::End { epoch, usage: Default::default(), ending });
     }
 
-    fn reports(&mut self, task: u64, event: impl Fn(TaskId, u32) -> ExecutorEvent) {
+    fn reports(&mut self, task: u64, event: impl Fn(TaskId, u32) -> Command) {
         let attempt = self.planner.state().task(TaskId(task)).unwrap().attempts;
-        self.order(Command::HandleExecutorEvent(event(TaskId(task), attempt)));
+        self.order(event(TaskId(task), attempt));
     }
 
     fn step(&mut self, step: &str) {
@@ -81,8 +82,12 @@ impl Scene {
         let attempt = |scene: &Self, task| scene.planner.state().task(TaskId(task)).map_or(1, |task| task.attempts);
         let executor =
             |name: &str| Executor { name: name.to_owned(), host: "here".to_owned(), worker: format!("of {name}") };
-        let failed =
-            |class| move |node_id, attempt| ExecutorEvent::TaskFailed { node_id, attempt, error: "no".into(), class };
+        let failed = |class| {
+            move |node_id, attempt| Command::HandleExecutorEvent {
+                task: node_id,
+                event: TaskEvent::TaskFailed { attempt, error: "no".into(), class, epoch: 1, run: None },
+            }
+        };
         match words[..] {
             ["claim", task, who] => {
                 let (attempt, executor) = (attempt(self, n(task)), executor(who));
@@ -103,19 +108,16 @@ impl Scene {
             }
             ["reported", task] => self.ends(n(task), Ending::Completed { result: String::new(), run: None }),
             ["released", task] => self.ends(n(task), Ending::Released { reason: String::new(), cut_off: false }),
-            ["done", task] => self.reports(n(task), |node_id, attempt| ExecutorEvent::TaskCompleted {
-                node_id,
-                attempt,
-                result: String::new(),
+            ["done", task] => self.reports(n(task), |node_id, attempt| Command::HandleExecutorEvent {
+                task: node_id,
+                event: TaskEvent::TaskCompleted { attempt, result: String::new(), epoch: 1, run: None },
             }),
             ["fails", task] => self.reports(n(task), failed(FailureClass::Task)),
             ["times-out", task] => self.reports(n(task), failed(FailureClass::TimedOut)),
             ["unknown", task] => self.reports(n(task), failed(FailureClass::OutcomeUnknown)),
-            ["asks", task] => self.reports(n(task), |node_id, attempt| ExecutorEvent::NeedsClarification {
-                node_id,
-                attempt,
-                question: "Which?".into(),
-                default: None,
+            ["asks", task] => self.reports(n(task), |node_id, attempt| Command::HandleExecutorEvent {
+                task: node_id,
+                event: TaskEvent::NeedsClarification { attempt, question: "Which?".into(), default: None, epoch: 1 },
             }),
             ["answer", question, answer] => {
                 self.order(Command::Answer { question: QuestionId(n(question)), answer: answer.to_owned() });
@@ -304,7 +306,7 @@ fn a_stopped_plan_waits_for_its_person_once_nothing_runs() {
 #[test]
 fn a_retry_waits_until_it_is_due_and_then_for_somebody_who_runs_it() {
     let check = |steps: &str, states: &str, inbox: &[&str]| {
-        let set = |config: &mut PlannerConfig| (config.backoff_ms, config.backoff_ms_max) = (60_000, 60_000);
+        let set = |config: &mut PlannerConfig| config.retry = retries_after(60_000);
         check("1. Run `a` (retry 2)\n2. Run `b`\n", set, steps, states, inbox);
     };
     check("fails 1, past", "waiting(retry): waiting(retry), planned", &NOTHING);

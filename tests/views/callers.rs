@@ -187,7 +187,7 @@ async fn a_form_leads_back_to_a_page_of_this_server() {
         ("/\u{0}", "/?said="),
         ("", "/?said="),
     ] {
-        let fields = [("plan", "backlog"), ("settings", "retries=1"), ("back", back)];
+        let fields = [("plan", "backlog"), ("settings", "retry.transient.count=1"), ("back", back)];
         let request = with_form(api.bare(Method::POST, "/do/plan-set").header(COOKIE, &cookie), &fields);
         let answer = request.send().await.unwrap();
         let location = answer.headers().get(LOCATION).and_then(|location| location.to_str().ok()).unwrap_or_default();

@@ -73,7 +73,7 @@ async fn a_refused_command_says_what_is_wrong_and_changes_nothing() {
         ("task-done", json!({ "task": first, "to": "x" }), 422, "unknown field"),
         ("task-done", json!({ "task": ["1"] }), 422, "invalid type"),
         ("task-done", json!({ "task": first, "result": "a\u{0}b" }), 422, "character 0"),
-        ("plan-set", json!({ "plan": plan, "settings": ["retries=many"] }), 422, "not a whole number"),
+        ("plan-set", json!({ "plan": plan, "settings": ["retry.transient.count=many"] }), 422, "not a whole number"),
         ("resume", json!({}), 422, "missing field `target`"),
         ("pause", json!({ "target": plan, "yes": 1 }), 422, "true or false"),
         ("retry", json!({ "target": first }), 409, "under way"),
@@ -127,7 +127,7 @@ async fn commands_run_only_with_consent_from_an_authorised_caller() {
     let (status, problem) = api.command("run", &steered).await;
     assert_eq!(status, 422, "{problem}");
     assert!(problem["detail"].as_str().unwrap().contains("set takes no prompt.*"), "{problem}");
-    let agreed = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true, "set": ["retries=1"] });
+    let agreed = json!({ "text": "# Build\n1. Run `make all`\n", "yes": true, "set": ["retry.transient.count=1"] });
     let writer = token(&scene, "writer", "read,write");
     let by_writer = || api.bare(Method::POST, "/api/commands/run").bearer_auth(&writer);
     assert_eq!(answered(by_writer(), &agreed).await.0, 403);

@@ -48,6 +48,7 @@ impl Rig {
             attempt,
             kind: NodeKind::ToolCall,
             parameters: crewlog_planner::event::TaskInput::default(),
+            limits: crewlog_planner::event::RetryClass::RateLimited.policy(),
             cause: Cause::request(),
         };
         let (_wants, mut stop) = watch::channel(None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_mq::{Cause, EventStore, ExecuteError, Executed, Position, Query, Range, Recorded, Runner};
-use crewlog_planner::event::{self, Usage, sub_plan_tags};
+use crewlog_planner::event::{self, RetryPolicy, Usage, sub_plan_tags};
 use crewlog_planner::model::{
     self, AnswerError, CallError, CallEvent, Fault, ModelAnswer, ModelCalls, ModelRequest, request_tag,
 };
@@ -20,7 +20,6 @@ const ANSWERS_LOOKED_AT_MAX: usize = 100;
 
 use super::error::ModelError;
 use super::reply::{Model, Reply};
-use super::retry_policy::RetryPolicy;
 
 /// The hash of a request, which identifies its answer.
 ///
@@ -180,7 +179,7 @@ impl Asker {
             let (request, class) = (request_hash.clone(), error.fault());
             let failed = CallEvent::ModelFailed { request, class, error: error.to_string() };
             execute(&mut calls, failed, follows.clone()).await?;
-            let Some(pause) = self.retry_policy.pause(&error, n_retries) else { return Err(error.into()) };
+            let Some(pause) = error.pause(self.retry_policy, n_retries) else { return Err(error.into()) };
             tokio::time::sleep(pause).await;
             n_retries += 1;
         }

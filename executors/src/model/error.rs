@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crewlog_planner::event::RetryPolicy;
 use crewlog_planner::model::Fault;
 use crewlog_planner::text::{duration, millis};
 
@@ -85,5 +86,15 @@ impl ModelError {
             | Self::Unreachable { .. } => Wait::Backoff,
             Self::TooLong { .. } | Self::Refused { .. } | Self::NotConfigured { .. } => Wait::Never,
         }
+    }
+    /// The wait before the next retry; `None` when a retry cannot help, or the provider asks for too long a wait.
+    pub fn pause(&self, policy: RetryPolicy, n_retries: u32) -> Option<Duration> {
+        let (backoff, longest) = (policy.wait_ms(n_retries), Duration::from_millis(policy.longest_ms));
+        let least = match self.wait() {
+            Wait::Never => return None,
+            Wait::Backoff => Duration::ZERO,
+            Wait::AtLeast(wait) => wait,
+        };
+        (n_retries < policy.count && least <= longest).then(|| least.max(Duration::from_millis(backoff)))
     }
 }

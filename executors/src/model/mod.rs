@@ -8,10 +8,8 @@ mod asker;
 mod client;
 mod error;
 mod reply;
-mod retry_policy;
 
 pub use asker::{Answered, AskError, Asker, ModelRead, NoAnswer, hash, text_aggregate};
 pub use client::{Client, Key, Prices, Settings, is_provider};
 pub use error::{ModelError, Wait};
 pub use reply::{ANSWER_BYTES_MAX, Model, Reply};
-pub use retry_policy::RetryPolicy;

@@ -145,7 +145,7 @@ impl Worker {
         {
             // Before the report, so that nothing else starts meanwhile.
             let after = retry_after_ms.map(Duration::from_millis);
-            limits.met_limit(actor.name(), &dispatch.target(), after, &dispatch.cause).await;
+            limits.met_limit(actor.name(), &dispatch.target(), (after, dispatch.limits), &dispatch.cause).await;
         }
         let has_passed = match &ending {
             Ending::Completed { .. } | Ending::Asked { .. } => has_run,

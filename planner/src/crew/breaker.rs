@@ -8,11 +8,10 @@ use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::CrewError;
+use crate::event::RetryPolicy;
 
 /// The stream of breakers.
 pub const STREAM: &str = "executors";
-/// The first and the longest wait after limits that name no time; each is twice as long as the one before.
-pub const WAITS: (Duration, Duration) = (Duration::from_secs(60), Duration::from_secs(30 * 60));
 /// The longest wait for a time that a limit names.
 pub const WAIT_MAX: Duration = Duration::from_secs(8 * 24 * 3_600);
 /// How long one task tries alone. Programs meet a limit at their start.
@@ -26,8 +25,8 @@ pub fn aggregate_id(executor: &str, host: &str, account: &str) -> String {
 
 /// The wait after a limit that follows `n_before` others in a row, for the time that it names if it names one.
 #[must_use]
-pub fn wait(n_before: u32, named: Option<Duration>) -> Duration {
-    let doubled = WAITS.0.saturating_mul(1 << n_before.min(10)).min(WAITS.1);
+pub fn wait(policy: RetryPolicy, n_before: u32, named: Option<Duration>) -> Duration {
+    let doubled = Duration::from_millis(policy.wait_ms(n_before));
     match named {
         None => doubled,
         // The time that was named before was too early.
@@ -59,7 +58,7 @@ impl MqEvent for BreakerEvent {}
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum BreakerCommand {
     /// A task met a limit, which may name a time.
-    Open { task: String, after: Option<Duration>, now: Timestamp },
+    Open { task: String, after: Option<Duration>, policy: RetryPolicy, now: Timestamp },
     /// A task wants to start.
     Start { task: String, now: Timestamp },
     /// The task that tries met no limit.
@@ -130,10 +129,10 @@ impl Breaker {
     }
 
     /// Tasks that started before the first limit meet it too: only a later time counts then, and no longer wait.
-    fn open(&self, task: String, after: Option<Duration>, now: Timestamp) -> Option<BreakerEvent> {
+    fn open(&self, task: String, after: Option<Duration>, policy: RetryPolicy, now: Timestamp) -> Option<BreakerEvent> {
         let is_again = matches!(self.phase, BreakerPhase::Waiting(_)) || self.is_open() && !self.is_tried_by(&task);
         let n = if is_again { self.n } else { self.n.saturating_add(1) };
-        let until = now.plus(wait(n.saturating_sub(1), after).min(WAIT_MAX));
+        let until = now.plus(wait(policy, n.saturating_sub(1), after).min(WAIT_MAX));
         let is_known = is_again && (after.is_none() || self.waits_until(now).is_some_and(|known| until <= known));
         (!is_known).then_some(BreakerEvent::BreakerOpened { task, n, until, at: now })
     }
@@ -153,7 +152,7 @@ impl Handler for Breaker {
                 let spent = BreakerEvent::DaySpent { day, cost_micros, at: now };
                 return Ok([spent].into_iter().chain(opens.then_some(opened)).collect());
             }
-            BreakerCommand::Open { task, after, now } => self.open(task, after, now),
+            BreakerCommand::Open { task, after, policy, now } => self.open(task, after, policy, now),
             BreakerCommand::Start { now, .. } if self.holds(now) => {
                 return Err(CrewError::Closed("it waits for a rate limit".to_owned()));
             }
@@ -190,6 +189,7 @@ impl Handler for Breaker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::RetryClass;
 
     fn at(minute: i64) -> Timestamp {
         Timestamp(minute * 60_000_000)
@@ -215,7 +215,7 @@ mod tests {
             let command = match verb {
                 "limit" => {
                     let after = rest.parse().ok().map(|minutes: u64| Duration::from_secs(minutes * 60));
-                    BreakerCommand::Open { task, after, now }
+                    BreakerCommand::Open { task, after, policy: RetryClass::RateLimited.policy(), now }
                 }
                 "start" => BreakerCommand::Start { task, now },
                 "end" => BreakerCommand::Pass { task, now },

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, Order};
+use crate::event::{Budget, Order, RetryClass};
 use crate::plan::{FailurePolicy, NodeKind, TaskId, TaskPlan};
 
 /// One change to the tasks of a plan.
@@ -54,6 +54,16 @@ pub enum Edit {
     Files(Vec<String>),
 }
 
+/// A new value for one field of a [`RetryPolicy`](crate::event::RetryPolicy).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "they are its fields")]
+pub enum RetrySetting {
+    Count(u32),
+    FirstMs(u64),
+    LongestMs(u64),
+    JitterPercent(u32),
+}
+
 /// A new value for one setting of a [`PlannerConfig`](crate::event::PlannerConfig).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the others are the fields of the settings")]
@@ -64,7 +74,7 @@ pub enum Setting {
     /// No separate limit when unset.
     ParallelismOfExecutor(String, Option<usize>),
     OnFailure(FailurePolicy),
-    RetriesMax(u32),
+    Retry(RetryClass, RetrySetting),
     Order(Order),
     Budget(Budget),
     /// Milliseconds from now.

@@ -3,7 +3,7 @@
 use crewlog_mq::{Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Amendment, ExecutorEvent, PlannerConfig, QuestionId, Setting, Timer};
+use crate::event::{Amendment, PlannerConfig, QuestionId, Setting, TaskEvent, Timer};
 use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 
 /// A command to the planner.
@@ -12,7 +12,6 @@ use crate::plan::{Attachment, DefaultAnswer, Proposal, TaskId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
-#[expect(clippy::large_enum_variant, reason = "there is one at a time")]
 pub enum Command {
     /// Begin a plan: a text as it was read, or that of a model, an agent or another program.
     Initialize {
@@ -41,7 +40,7 @@ pub enum Command {
     /// Name this position of the plan's history.
     NameCheckpoint { name: String },
     /// React to the report of an executor or a person.
-    HandleExecutorEvent(ExecutorEvent),
+    HandleExecutorEvent { task: TaskId, event: TaskEvent },
     /// Continue from the current state.
     Continue,
     /// Set the timers that have no due time yet. `now` is log time.

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::{RetryClass, RetryPolicy};
 use crate::format::{Format, ReadOptions};
 use crate::is_default;
 use crate::plan::{FailurePolicy, NodeKind};
-use crate::text::money;
+use crate::text::{duration, money};
 
 /// The settings of a plan. They are part of its first event, so no replay depends on the defaults of the code.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,12 +25,8 @@ pub struct PlannerConfig {
     pub parallelism: usize,
     /// The policy for tasks without one of their own.
     pub on_failure: FailurePolicy,
-    /// The most retries after a failure to start or a time-out.
-    pub retries_max: u32,
-    /// The delay before the first of these, in milliseconds; it doubles from one to the next.
-    pub backoff_ms: u64,
-    /// The longest such delay, in milliseconds.
-    pub backoff_ms_max: u64,
+    /// By class of failure: its retries.
+    pub retry: BTreeMap<RetryClass, RetryPolicy>,
     /// The working folder of the plan's commands.
     pub folder: Option<String>,
     /// The file that the plan was read from.
@@ -51,6 +48,11 @@ pub struct PlannerConfig {
 }
 
 impl PlannerConfig {
+    /// The retries of a class of failures.
+    pub fn retry_of(&self, class: RetryClass) -> RetryPolicy {
+        self.retry.get(&class).copied().unwrap_or_else(|| class.policy())
+    }
+
     /// The settings that differ from their defaults, in words; without the instruction and the folder.
     pub fn words(&self) -> Vec<String> {
         let default = Self::default();
@@ -64,7 +66,13 @@ impl PlannerConfig {
             say(true, format!("parallelism of @{name} {n}"));
         }
         say(self.on_failure != default.on_failure, format!("on failure {}", <&str>::from(self.on_failure)));
-        say(self.retries_max != default.retries_max, format!("retries {}", self.retries_max));
+        for class in RetryClass::ALL.iter().copied() {
+            let policy = self.retry_of(class);
+            let RetryPolicy { count, first_ms, longest_ms, .. } = policy;
+            let waits = format!("{} to {}", duration(first_ms), duration(longest_ms));
+            let said = format!("{count} retries of {} failures after {waits}", <&str>::from(class));
+            say(policy != class.policy(), said);
+        }
         say(self.order == Order::CriticalPath, "order by the critical path".to_owned());
         say(self.standing, "standing".to_owned());
         say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
@@ -198,9 +206,7 @@ impl Default for PlannerConfig {
             error_char_limit: 2_000,
             parallelism: 4,
             on_failure: FailurePolicy::SkipDependants,
-            retries_max: 2,
-            backoff_ms: 500,
-            backoff_ms_max: 60_000,
+            retry: RetryClass::ALL.iter().map(|class| (*class, class.policy())).collect(),
             folder: None,
             file: PlanFile::default(),
             budget: Budget::default(),

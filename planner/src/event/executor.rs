@@ -1,10 +1,10 @@
-//! The input of executors and their reports.
+//! The input of executors.
 
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Budget, Usage};
+use crate::event::Budget;
 use crate::is_default;
-use crate::plan::{Attachment, DefaultAnswer, NodeKind, SubPlan, TaskId};
+use crate::plan::{Attachment, NodeKind, SubPlan, TaskId};
 
 /// A range of events of a plan's history, counted from 1; the history of a fork begins with that of its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,59 +97,4 @@ pub enum PlannerCmd {
     },
     /// Ask a person or an agent: the task is a question.
     RequestClarification { node_id: TaskId, question: String },
-}
-
-/// The class of a failure, which decides whether the task is retried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum FailureClass {
-    /// The task itself failed: retried only if the text asks for it.
-    Task,
-    /// It could not be started: retried.
-    NotStarted,
-    /// It ran too long: retried.
-    TimedOut,
-    /// Rate limited: it waits, and is retried however often.
-    RateLimited {
-        /// The time until the limit resets, if it is known.
-        retry_after_ms: Option<u64>,
-    },
-    /// It was stopped because a budget was used up: it fails if that is its own, else it waits with its plan.
-    OverBudget,
-    /// It was interrupted, with unknown effects: a person is asked, unless it is marked `rerun: safe`.
-    OutcomeUnknown,
-}
-
-/// The report of an executor or a person on the dispatch `attempt`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "names and types say what the fields hold")]
-pub enum ExecutorEvent {
-    /// The task is done.
-    TaskCompleted {
-        node_id: TaskId,
-        attempt: u32,
-        #[serde(skip)]
-        result: String,
-    },
-    /// The task could not be done.
-    TaskFailed {
-        node_id: TaskId,
-        attempt: u32,
-        #[serde(skip)]
-        error: String,
-        class: FailureClass,
-    },
-    /// The executor reports its usage, once for each epoch.
-    UsageReported { node_id: TaskId, attempt: u32, epoch: u64, usage: Usage },
-    /// The executor needs an answer to continue.
-    NeedsClarification {
-        node_id: TaskId,
-        attempt: u32,
-        #[serde(skip)]
-        question: String,
-        #[serde(skip)]
-        default: Option<DefaultAnswer>,
-    },
-    /// The task was withdrawn because its plan stopped before it started.
-    TaskWithdrawn { node_id: TaskId, attempt: u32 },
 }

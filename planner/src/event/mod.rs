@@ -4,16 +4,20 @@ mod amending;
 mod command;
 mod config;
 mod executor;
+mod failure;
+mod task;
 mod timer;
 
 use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::plan::{Attachment, DefaultAnswer, Origin, TaskId, TaskPlan};
-pub use amending::{Amendment, Edit, Setting};
+pub use amending::{Amendment, Edit, RetrySetting, Setting};
 pub use command::Command;
 pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage};
-pub use executor::{Answered, Covered, ExecutorEvent, FailureClass, Parameters, PlannerCmd, TaskInput};
+pub use executor::{Answered, Covered, Parameters, PlannerCmd, TaskInput};
+pub use failure::{FailureClass, RetryClass, RetryPolicy};
+pub use task::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskProgress};
 pub use timer::{QuestionId, Timer};
 
 /// The stream of all plans; a plan's aggregate is its id.
@@ -158,8 +162,8 @@ pub enum Event {
     TimerSet { timer: Timer, due: Timestamp },
     /// The due time of a timer has passed.
     TimerFired { timer: Timer, due: Timestamp },
-    /// A failed task is retried after a delay.
-    RetryScheduled { task_id: TaskId, delay_ms: u64 },
+    /// A failed task is retried after a delay, which may be 0.
+    RetryScheduled { task_id: TaskId, class: RetryClass, delay_ms: u64 },
     /// The executor of a task is at its rate limit: the task waits, which is no failure.
     LimitReached { task_id: TaskId, error: String, delay_ms: u64 },
     /// A person skipped the delay of a retry.

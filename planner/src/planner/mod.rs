@@ -57,7 +57,7 @@ pub struct Planner {
 
 impl Snapshot for Planner {
     const FOLD: &'static str = "planner";
-    const VERSION: u32 = 3;
+    const VERSION: u32 = 4;
 }
 
 fn with_graph<'de, D: Deserializer<'de>>(from: D) -> Result<PlannerState, D::Error> {
@@ -86,7 +86,7 @@ impl Handler for Planner {
             }
             _ if self.state.phase == Phase::Empty => Err(PlannerError::NotPlanned),
             Command::NameCheckpoint { name } => self.name_checkpoint(name),
-            Command::HandleExecutorEvent(event) => self.handle(event),
+            Command::HandleExecutorEvent { task, event } => self.handle(task, event),
             Command::Continue => Ok(Vec::new()),
             Command::SetTimers { now } => Ok(self.set_timers(now)),
             Command::FireTimer { timer, due } => Ok(self.fire_timer(timer, due)),

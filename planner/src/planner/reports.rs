@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::crew::breaker;
 use crate::error::PlannerError;
-use crate::event::{Event, ExecutorEvent, FailureClass, Purpose, QuestionId, TaskStatus};
+use crate::event::{Event, FailureClass, Purpose, QuestionId, RetryClass, RetryPolicy, TaskEvent, TaskStatus};
 use crate::plan::{DefaultAnswer, FailurePolicy, RETRIES_MAX, TaskId};
 use crate::planner::{ANSWER_BYTES_MAX, Planner, QUESTIONS_OF_TASK_MAX, end};
 use crate::prompt::{Content, excerpt};
@@ -15,41 +15,33 @@ use crate::text::{millis, money};
 /// The most characters of a result that the plan keeps for its prompts.
 pub(crate) const RESULT_CHARS_KEPT: usize = 8_000;
 
-/// After this many limits in a row the task fails: its program may only look rate limited.
-const LIMITS_MAX: u32 = 200;
 /// Tasks that wait for the same limit continue within this time.
 const LIMIT_SPREAD_MS: u64 = 5_000;
 
 impl Planner {
-    pub(super) fn handle(&self, event: ExecutorEvent) -> Result<Vec<Event>, PlannerError> {
-        let (ExecutorEvent::TaskCompleted { node_id, attempt, .. }
-        | ExecutorEvent::TaskFailed { node_id, attempt, .. }
-        | ExecutorEvent::NeedsClarification { node_id, attempt, .. }
-        | ExecutorEvent::UsageReported { node_id, attempt, .. }
-        | ExecutorEvent::TaskWithdrawn { node_id, attempt }) = event;
-        let task = self.state.task(node_id).ok_or(PlannerError::UnknownTask(node_id))?;
-        // Late and repeated reports change nothing.
-        let is_current = task.runs(attempt);
+    /// Late and repeated reports change nothing.
+    pub(super) fn handle(&self, id: TaskId, event: TaskEvent) -> Result<Vec<Event>, PlannerError> {
+        let task = self.state.task(id).ok_or(PlannerError::UnknownTask(id))?;
         Ok(match event {
             // Usage counts once, even after the task or the plan has ended.
-            ExecutorEvent::UsageReported { epoch, usage, .. } => {
+            TaskEvent::UsageReported { attempt, epoch, usage } => {
                 let is_new = (1..=task.attempts).contains(&attempt) && epoch > task.usage_epoch && !usage.is_nothing();
-                is_new.then_some(Event::UsageRecorded { task_id: node_id, attempt, epoch, usage }).into_iter().collect()
+                is_new.then_some(Event::UsageRecorded { task_id: id, attempt, epoch, usage }).into_iter().collect()
             }
-            _ if !is_current => Vec::new(),
-            ExecutorEvent::TaskCompleted { result, .. } => {
+            TaskEvent::TaskCompleted { attempt, result, .. } if task.runs(attempt) => {
                 // The report has all of it.
                 let kept = excerpt(&result, RESULT_CHARS_KEPT, Content::Result(self.state.config.profile)).into_owned();
-                vec![end(node_id, TaskStatus::Completed, Some(kept), None, true)]
+                vec![end(id, TaskStatus::Completed, Some(kept), None, true)]
             }
-            ExecutorEvent::TaskFailed { error, class, .. } => {
+            TaskEvent::TaskFailed { attempt, error, class, .. } if task.runs(attempt) => {
                 let error = excerpt(&error, self.state.config.error_char_limit, Content::Error).into_owned();
                 self.fail(task, error, class)
             }
-            ExecutorEvent::NeedsClarification { question, default, .. } => {
+            TaskEvent::NeedsClarification { attempt, question, default, .. } if task.runs(attempt) => {
                 self.ask_for_executor(task, question, default)
             }
-            ExecutorEvent::TaskWithdrawn { .. } => vec![self.withdrawn(node_id)],
+            TaskEvent::TaskWithdrawn { attempt } if task.runs(attempt) => vec![self.withdrawn(id)],
+            _late_or_no_report => Vec::new(),
         })
     }
 
@@ -81,16 +73,22 @@ impl Planner {
 
     pub(super) fn fail(&self, task: &Task, error: String, class: FailureClass) -> Vec<Event> {
         let id = task.plan.id;
-        if let FailureClass::RateLimited { retry_after_ms } = class
-            && self.state.stopped_by.is_none()
-            && task.n_limits < LIMITS_MAX
-        {
-            let wait_ms = millis(breaker::wait(task.n_limits, retry_after_ms.map(Duration::from_millis)));
-            let delay_ms = match retry_after_ms {
-                Some(_) => wait_ms.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
-                None => spread(task, wait_ms),
-            };
-            return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.min(millis(breaker::WAIT_MAX)) }];
+        let of = |class: RetryClass| {
+            (class, self.state.config.retry_of(class), task.retries.get(&class).copied().unwrap_or_default())
+        };
+        let (mut kind, mut policy, mut n_before) = of(class.into());
+        if let FailureClass::RateLimited { retry_after_ms } = class {
+            if self.state.stopped_by.is_none() && n_before < policy.count {
+                let named = retry_after_ms.map(Duration::from_millis);
+                let wait_ms = millis(breaker::wait(policy, n_before, named).min(breaker::WAIT_MAX));
+                let delay_ms = match named {
+                    Some(_) => wait_ms.saturating_add(mixed(task) % LIMIT_SPREAD_MS),
+                    None => spread(task, wait_ms, policy),
+                };
+                return vec![Event::LimitReached { task_id: id, error, delay_ms: delay_ms.max(1) }];
+            }
+            // Its program may only look rate limited.
+            (kind, policy, n_before) = of(RetryClass::Permanent);
         }
         let own = task.plan.budget_micros.filter(|budget| task.spent.cost_micros >= *budget);
         let is_short = |measure: Measure| {
@@ -101,21 +99,23 @@ impl Planner {
         if waits && self.state.stopped_by.is_none() {
             return vec![end(id, TaskStatus::Planned, None, Some(error), false)];
         }
-        let retries = match class {
+        let count = match kind {
             _ if own.is_some() => 0,
-            // An interruption is not the task's own failure, so the retry count in the text does not apply.
-            FailureClass::OutcomeUnknown if task.plan.rerun_safe => self.state.config.retries_max,
-            FailureClass::OutcomeUnknown => 0,
-            FailureClass::Task | FailureClass::RateLimited { .. } => task.plan.retry.unwrap_or(0),
-            FailureClass::NotStarted | FailureClass::TimedOut | FailureClass::OverBudget => {
-                task.plan.retry.unwrap_or(self.state.config.retries_max)
+            RetryClass::Unknown if !task.plan.rerun_safe => 0,
+            // These are not its own failures, so the count in the text does not apply.
+            RetryClass::Unknown | RetryClass::ForPerson => policy.count,
+            RetryClass::Permanent | RetryClass::Transient | RetryClass::RateLimited => {
+                task.plan.retry.map_or(policy.count, |n| n.min(RETRIES_MAX))
             }
         };
-        if task.failures < retries.min(RETRIES_MAX) && self.state.stopped_by.is_none() {
+        if n_before < count && self.state.stopped_by.is_none() {
             let again = end(id, TaskStatus::Planned, None, Some(error), false);
-            let delay_ms = self.backoff(task);
-            let scheduled = (delay_ms > 0).then_some(Event::RetryScheduled { task_id: id, delay_ms });
-            return [again].into_iter().chain(scheduled).collect();
+            let delay_ms = spread(task, policy.wait_ms(n_before), policy);
+            return vec![again, Event::RetryScheduled { task_id: id, class: kind, delay_ms }];
+        }
+        if kind == RetryClass::ForPerson {
+            let said = format!("Task {} needs a person first", task.plan.name());
+            return self.ask_what_to_do(task, &said, error);
         }
         if class == FailureClass::OutcomeUnknown {
             // Even in a paused or stopped plan: asking starts nothing, and only a person knows if the work was done.
@@ -152,7 +152,7 @@ impl Planner {
             events.extend(waiting.map(|other| match &other.error {
                 // The task did start, so its failure stays recorded.
                 Some(error)
-                    if (other.retry_ms.is_some() && other.n_limits == 0)
+                    if (other.retry_ms.is_some() && !other.waits_for_limit())
                         || self.state.is_asked_what_to_do_about(other.plan.id) =>
                 {
                     end(other.plan.id, TaskStatus::Failed, None, Some(error.clone()), false)
@@ -161,13 +161,6 @@ impl Planner {
             }));
         }
         events
-    }
-
-    /// Retry delay in milliseconds: exponential backoff.
-    pub(super) fn backoff(&self, task: &Task) -> u64 {
-        let config = &self.state.config;
-        let doubled = config.backoff_ms.saturating_mul(1_u64 << task.failures.min(20)).min(config.backoff_ms_max);
-        spread(task, doubled)
     }
 
     /// A question, the `nth` of the same decision.
@@ -252,9 +245,9 @@ impl Planner {
     }
 }
 
-/// A delay, less up to a quarter derived from the task, so that retries spread out and a replay gives the same delay.
-fn spread(task: &Task, delay_ms: u64) -> u64 {
-    delay_ms - mixed(task) % (delay_ms / 4 + 1)
+/// A delay, less a part that is derived from the task, so that retries spread out and a replay gives the same delay.
+fn spread(task: &Task, delay_ms: u64, policy: RetryPolicy) -> u64 {
+    delay_ms - mixed(task) % (delay_ms / 100 * u64::from(policy.jitter_percent) + 1)
 }
 
 /// A number derived from a task and its attempt.

@@ -1,11 +1,14 @@
 //! The settings of a plan: their limits, and changes while the plan runs.
 
 use crate::error::PlannerError;
-use crate::event::{Event, PlannerConfig, Setting};
-use crate::plan::{NodeKind, RETRIES_MAX};
+use crate::event::{Event, PlannerConfig, RetrySetting, Setting};
+use crate::plan::NodeKind;
 use crate::planner::{AMENDMENTS_MAX, LIMITED_MAX, PARALLELISM_MAX, Planner};
 use crate::prompt::{TOKEN_BUDGET_MAX, TOKEN_BUDGET_MIN};
 use crate::state::Phase;
+
+/// The most retries of a class of failures.
+const RETRY_COUNT_MAX: usize = 1_000;
 
 impl Planner {
     pub(super) fn configure(&self, changes: Vec<Setting>, reason: String) -> Result<Vec<Event>, PlannerError> {
@@ -32,8 +35,11 @@ pub(super) fn check_config(config: &PlannerConfig) -> Result<(), PlannerError> {
     if by_kind.contains_key(&NodeKind::Clarification) {
         return Err(PlannerError::QuestionsHaveNoLimit);
     }
-    check_setting("prompt.tokens", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)?;
-    check_setting("retries", config.retries_max as usize, 0, RETRIES_MAX as usize)
+    for policy in config.retry.values() {
+        check_setting("retry.CLASS.count", policy.count as usize, 0, RETRY_COUNT_MAX)?;
+        check_setting("retry.CLASS.jitter", policy.jitter_percent as usize, 0, 100)?;
+    }
+    check_setting("prompt.tokens", config.token_budget, TOKEN_BUDGET_MIN, TOKEN_BUDGET_MAX)
 }
 
 pub(super) fn check_count(what: &'static str, value: usize, max: usize) -> Result<(), PlannerError> {
@@ -57,7 +63,16 @@ impl PlannerConfig {
                 self.parallelism_by_executor.extend(n.map(|n| (name, n)));
             }
             Setting::OnFailure(policy) => self.on_failure = policy,
-            Setting::RetriesMax(n) => self.retries_max = n,
+            Setting::Retry(class, setting) => {
+                let mut policy = self.retry_of(class);
+                match setting {
+                    RetrySetting::Count(n) => policy.count = n,
+                    RetrySetting::FirstMs(ms) => policy.first_ms = ms,
+                    RetrySetting::LongestMs(ms) => policy.longest_ms = ms,
+                    RetrySetting::JitterPercent(n) => policy.jitter_percent = n,
+                }
+                self.retry.insert(class, policy);
+            }
             Setting::Order(order) => self.order = order,
             Setting::Budget(budget) => self.budget = budget,
             Setting::DeadlineMs(deadline_ms) => self.deadline_ms = deadline_ms,

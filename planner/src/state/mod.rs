@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, TaskStatus, Timer};
+use crate::event::{Event, Outcome, PlannerConfig, Purpose, QuestionId, RetryClass, TaskStatus, Timer};
 use crate::plan::{Attachment, NodeKind, Origin, Parent, TaskId};
 pub use crate::task::{Question, Task};
 use budget::Spending;
@@ -269,7 +269,7 @@ impl PlannerState {
             Event::TaskResumed { task_id } => self.change(*task_id, |task| task.is_paused = false),
             Event::LimitReached { task_id, error, delay_ms } => self.limit(*task_id, error, *delay_ms),
             Event::RetryHastened { task_id } => self.fire(Timer::Retry(*task_id)),
-            Event::RetryScheduled { task_id, delay_ms } => self.retry_after(*task_id, *delay_ms),
+            Event::RetryScheduled { task_id, class, delay_ms } => self.retry_after(*task_id, *class, *delay_ms),
             Event::UsageRecorded { task_id, epoch, usage, .. } => self.spend(*task_id, *epoch, usage),
             Event::ClarificationWithdrawn { question_id, .. } => self.withdraw(question_id.index()),
             Event::CheckpointNamed { name } => self.checkpoints.push(name.clone()),
@@ -302,14 +302,19 @@ impl PlannerState {
         self.end_spending(id, TaskStatus::Planned);
         self.change(id, |task| {
             (task.status, task.result, task.error) = (TaskStatus::Planned, None, Some(error.to_owned()));
-            task.n_limits = task.n_limits.saturating_add(1);
         });
-        self.retry_after(id, delay_ms);
+        self.retry_after(id, RetryClass::RateLimited, delay_ms);
     }
 
-    fn retry_after(&mut self, id: TaskId, delay_ms: u64) {
-        self.change(id, |task| task.retry_ms = Some(delay_ms));
-        self.start_timer(Timer::Retry(id), Some(delay_ms));
+    fn retry_after(&mut self, id: TaskId, class: RetryClass, delay_ms: u64) {
+        self.change(id, |task| {
+            task.retry_ms = (delay_ms > 0).then_some(delay_ms);
+            let n = task.retries.entry(class).or_default();
+            *n = n.saturating_add(1);
+        });
+        if delay_ms > 0 {
+            self.start_timer(Timer::Retry(id), Some(delay_ms));
+        }
     }
 
     fn update(&mut self, id: TaskId, event: &Event) {
@@ -323,8 +328,8 @@ impl PlannerState {
                 let ended = if status.is_end() { *status } else { TaskStatus::Failed };
                 task.record_failure(ended, error);
             }
-            task.failures += u32::from(matches!(task.status, TaskStatus::Running) && error.is_some());
-            (task.status, task.n_limits) = (*status, 0);
+            task.status = *status;
+            task.retries.remove(&RetryClass::RateLimited);
             task.result.clone_from(result);
             task.error.clone_from(error);
             task.unblocks = *unblocks;

@@ -3,9 +3,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crewlog_executors::model::{Key, Prices, RetryPolicy, Settings, is_provider};
+use crewlog_executors::model::{Key, Prices, Settings, is_provider};
 use crewlog_executors::programs::ProgramConsent;
+use crewlog_planner::event::{RetryClass, RetryPolicy};
 use crewlog_planner::model::ModelParameters;
+use crewlog_planner::text::millis;
 use serde::Deserialize;
 use serde::de::Deserializer;
 
@@ -158,10 +160,11 @@ impl TryFrom<ModelToml> for ModelConfig {
                 return Err("one price without the other: give price_per_million_input and _output".into());
             }
         };
-        let default = RetryPolicy::default();
+        let retry_policy = RetryClass::Transient.policy();
         let timeout = written.timeout.map_or(TIMEOUT, |timeout| timeout.value);
-        let first = written.backoff.map_or(default.first, |backoff| backoff.value);
-        for (field, duration, max) in [("timeout", timeout, TIMEOUT_MAX), ("backoff", first, default.longest)] {
+        let first_ms = written.backoff.map_or(retry_policy.first_ms, |backoff| millis(backoff.value));
+        let backoff = ("backoff", Duration::from_millis(first_ms), Duration::from_millis(retry_policy.longest_ms));
+        for (field, duration, max) in [("timeout", timeout, TIMEOUT_MAX), backoff] {
             if duration > max {
                 return Err(format!("{field} is too long: it is at most {} s", max.as_secs()));
             }
@@ -179,7 +182,11 @@ impl TryFrom<ModelToml> for ModelConfig {
         Ok(Self {
             parameters: ModelParameters { model: written.name, max_tokens, temperature: written.temperature },
             settings: Settings { provider, endpoint, key, timeout, stream, prices },
-            retry_policy: RetryPolicy { retries_max: written.retries.unwrap_or(default.retries_max), first, ..default },
+            retry_policy: RetryPolicy {
+                count: written.retries.unwrap_or(retry_policy.count),
+                first_ms,
+                ..retry_policy
+            },
             plan,
             consent: None,
         })

@@ -40,6 +40,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         timeout: None,
         jobs: 1,
         rate_limited: Vec::new(),
+        for_person: for_person(),
         budget_per_day: None,
         passes: None,
         grace: None,
@@ -161,7 +162,8 @@ fn model(lines: &str) -> Result<ModelConfig, Fault> {
 
 #[test]
 fn a_model_can_be_configured_with_all_settings_or_only_the_required_ones() {
-    use crewlog_executors::model::{Key, Prices, RetryPolicy};
+    use crewlog_executors::model::{Key, Prices};
+    use crewlog_planner::event::RetryClass;
 
     let everything = r#"
 name = "claude-x"
@@ -188,13 +190,13 @@ plan = false
     assert_eq!(all.settings.key, Key::Variable("MY_KEY".into()));
     assert_eq!(all.settings.timeout, Duration::from_secs(90));
     assert_eq!(all.settings.prices, Some(Prices { input: 3_000_000, output: 15_500_000 }));
-    assert_eq!((all.retry_policy.retries_max, all.retry_policy.first), (0, Duration::from_secs(2)));
+    assert_eq!((all.retry_policy.count, all.retry_policy.first_ms), (0, 2_000));
     assert!(!all.plan);
     assert_eq!(model(everything).unwrap(), all, "a whole number is a number too");
     let little = model("name = 'gpt-x'").unwrap();
     assert_eq!((little.settings.provider.as_str(), &little.settings.endpoint), ("openai", &None));
     assert_eq!(little.settings.key, Key::Variable("OPENAI_API_KEY".into()));
-    assert_eq!((little.retry_policy, little.settings.prices), (RetryPolicy::default(), None));
+    assert_eq!((little.retry_policy, little.settings.prices), (RetryClass::Transient.policy(), None));
     assert!(little.plan && little.settings.stream);
     let local = model("name = 'x'\nendpoint = 'http://127.0.0.1:1/v1'").unwrap();
     assert_eq!(local.settings.key, Key::None, "what is elsewhere gets no key unasked");
