@@ -88,7 +88,7 @@ pub async fn build_machine(day: Rc<Day>) -> Result {
                     "shell" => None,
                     _agent => {
                         let all = Range::up_to(dispatch.position);
-                        Some(prompt_of(&day.store, run.plan, task, None, all, false).await?.digest())
+                        Some(prompt_of(&day.store, run.plan, task, None, all).await?.digest())
                     }
                 };
                 carry_out(&day, run, claim, attempt, &Cause::event(&dispatch), prompt).await?;

@@ -12,6 +12,7 @@ pub mod agents;
 pub mod attachments;
 pub mod breakers;
 pub mod caller;
+mod changes;
 pub mod checking;
 pub mod claiming;
 pub mod consent;

@@ -34,31 +34,37 @@ pub struct Rendered {
     pub text: String,
     /// The events of the plan's history that it was rendered from.
     pub n_events: u64,
+    /// Its last section, if an earlier run was cut short.
+    pub cut_short: Option<String>,
 }
 
 impl Rendered {
     /// The prompt of a task from the fold of its plan; none for a command or a question.
     pub(crate) fn of(state: &PlannerState, task: TaskId) -> Option<Self> {
         let text = prompt::render(state, state.task(task)?)?;
-        Some(Self { text, n_events: state.n_events })
+        Some(Self { text, n_events: state.n_events, cut_short: None })
     }
 
-    /// The prompt for a run after one that was cut off, or for another.
-    pub(crate) fn after(&self, cut_off: bool) -> Self {
-        let end = if cut_off { prompt::CUT_OFF } else { "" };
-        Self { text: format!("{}{end}", self.text), ..*self }
+    /// With its last section, if an earlier run was cut short.
+    pub(crate) fn after(&self, cut_short: Option<String>) -> Self {
+        let text = format!("{}{}", self.text, cut_short.as_deref().unwrap_or_default());
+        Self { text, cut_short, ..*self }
     }
 
     /// Its record in the log.
     #[must_use]
     pub fn digest(&self) -> PromptDigest {
         let sha256 = hex(&Sha256::digest(self.text.as_bytes()));
-        PromptDigest { sha256, n_chars: self.text.chars().count() as u64, n_events: self.n_events }
+        PromptDigest {
+            sha256,
+            n_chars: self.text.chars().count() as u64,
+            n_events: self.n_events,
+            cut_short: self.cut_short.clone(),
+        }
     }
 }
 
-/// The prompt of a task from the first events of its plan's history, or from all of them in a range, for a run after one that
-/// was cut off or for another.
+/// The prompt of a task from the events of its plan's history in a range; that of a run, if its record is given.
 ///
 /// # Errors
 /// [`PromptError`].
@@ -66,19 +72,19 @@ pub async fn prompt_of(
     store: &EventStore,
     plan: &str,
     task: TaskId,
-    n_events: Option<u64>,
+    recorded: Option<&PromptDigest>,
     range: Range,
-    cut_off: bool,
 ) -> Result<Rendered, PromptError> {
     let history = History::of(store, plan).await?;
     let mut records = std::pin::pin!(history.records(store, &Query::stream(event::STREAM), range));
     let mut planner = Planner::default();
-    while n_events.is_none_or(|n_events| planner.state().n_events < n_events)
+    while recorded.is_none_or(|recorded| planner.state().n_events < recorded.n_events)
         && let Some(recorded) = records.try_next().await?
     {
         planner.apply(&recorded.decode()?);
     }
     let state = planner.state();
-    let rendered = Rendered::of(state, task).map(|rendered| rendered.after(cut_off));
+    let rendered =
+        Rendered::of(state, task).map(|rendered| rendered.after(recorded.and_then(|it| it.cut_short.clone())));
     rendered.ok_or_else(|| PromptError::NotForAgents { task: state.name(task) })
 }

@@ -170,6 +170,12 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// When it claimed the task, in log time; unset for a coding agent.
+    #[must_use]
+    pub fn claimed_at(&self) -> Option<Timestamp> {
+        self.lease_until.map(claimed_at)
+    }
+
     /// True for a coding agent: it has no lease, and holds the task until its plan dispatches it again.
     #[must_use]
     pub fn is_agent(&self) -> bool {
@@ -193,8 +199,8 @@ pub struct TaskLease {
     pub epoch: u64,
     /// The holder of the task, if any.
     pub holder: Option<Holder>,
-    /// The executor whose run of this attempt was cut short before the last claim, if there was one.
-    pub interrupted: Option<Executor>,
+    /// The run that was cut short before the last claim: of this attempt, or at the end of the one before.
+    pub interrupted: Option<Holder>,
     /// The last progress report of this attempt.
     pub progress: Option<TaskProgress>,
     /// The last known session of a program, in any attempt, and its executor.
@@ -238,7 +244,13 @@ impl TaskLease {
     /// The executor whose run of a dispatch has reported no end, if there is one: another claim finds it cut short.
     #[must_use]
     pub fn cut_short(&self, attempt: u32) -> Option<&Executor> {
-        self.begun_by().filter(|_| attempt == self.attempt)
+        self.left().filter(|_| attempt == self.attempt).map(|run| &run.executor)
+    }
+
+    /// The earlier run, or that of the holder, which may have had effects and came to no end of its own.
+    #[must_use]
+    pub fn left(&self) -> Option<&Holder> {
+        self.holder.as_ref().filter(|holder| holder.has_started).or(self.interrupted.as_ref())
     }
 
     /// Checks that no live executor holds it.
@@ -267,12 +279,6 @@ impl TaskLease {
 
     fn has_ended(&self, attempt: u32) -> bool {
         attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
-    }
-
-    /// The earlier holder, or the one whose lease has expired, that may have had effects.
-    fn begun_by(&self) -> Option<&Executor> {
-        let started = self.holder.as_ref().filter(|holder| holder.has_started);
-        started.map(|holder| &holder.executor).or(self.interrupted.as_ref())
     }
 
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
@@ -346,7 +352,7 @@ impl Handler for TaskLease {
                 }
                 self.attempt_is_ended = false;
                 // A coding agent that gives a task back has gone on with it.
-                self.interrupted = self.begun_by().filter(|_| *cut_off && lease_until.is_some()).cloned();
+                self.interrupted = self.left().filter(|_| *cut_off && lease_until.is_some()).cloned();
                 self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
@@ -360,26 +366,26 @@ impl Handler for TaskLease {
             TaskEvent::TaskUnparked { .. } => self.n_lost = 0,
             TaskEvent::TaskReleased { cut_off, .. } => {
                 if *cut_off {
-                    self.interrupted = self.begun_by().cloned();
+                    self.interrupted = self.left().cloned();
                 }
                 (self.holder, self.n_lost) = (None, 0);
             }
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TimerFired { .. } => {
                 self.n_lost += u32::from(self.holder.as_ref().is_some_and(Holder::is_agent));
-                self.interrupted = self.begun_by().cloned();
+                self.interrupted = self.left().cloned();
                 self.holder = None;
             }
             TaskEvent::TaskWithdrawn { attempt } => {
                 (self.attempt, self.holder, self.attempt_is_ended) = (*attempt, None, true);
             }
             TaskEvent::TaskStopped { .. }
-            | TaskEvent::TaskCompleted { .. }
-            | TaskEvent::TaskFailed { .. }
-            | TaskEvent::NeedsClarification { .. } => {
-                self.holder = None;
-                self.interrupted = None;
-                self.attempt_is_ended = true;
+            | TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown | FailureClass::TimedOut, .. } => {
+                self.interrupted = self.left().cloned();
+                (self.holder, self.attempt_is_ended) = (None, true);
+            }
+            TaskEvent::TaskCompleted { .. } | TaskEvent::TaskFailed { .. } | TaskEvent::NeedsClarification { .. } => {
+                (self.holder, self.interrupted, self.attempt_is_ended) = (None, None, true);
             }
         }
     }

@@ -360,7 +360,7 @@ fn of_dispatched(plan: &str, view: &PlanView, task: &Task, observed: &Observed<'
         it => (observed.taker)(it),
     };
     match taker {
-        Taker::Worker | Taker::Limited(_) if claim.is_some_and(|claim| claim.interrupted.is_some()) => {
+        Taker::Worker | Taker::Limited(_) if claim.is_some_and(|claim| claim.cut_short(task.attempts).is_some()) => {
             State::Interrupted.into()
         }
         _ if !view.may_start(task) => Situation { state: State::Waiting, wait: Some(Wait::Place) },

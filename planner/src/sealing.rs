@@ -27,7 +27,7 @@ const CLEAR: &str = "metadata/correlation_id metadata/causation_id \
 /// Suffixes of the paths of sealed strings.
 const SEALED: &str = "label mentions entity description command compensate text group notes title source system_prompt context \
     Description Command Notes Compensate \
-    result error reason question answer summary system schema step next_step note subject body choices";
+    result error reason cut_short question answer summary system schema step next_step note subject body choices";
 
 /// The visibility of the string at a path, by its longest listed suffix; `None` without a match.
 pub fn rule(path: &str) -> Option<Visibility> {

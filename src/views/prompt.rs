@@ -30,23 +30,22 @@ pub async fn prompt_of_attempt(
     attempt: u32,
     range: Range,
 ) -> Result<Option<Prompt>, Failure> {
-    let Some((at, cut_off, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
-    match prompt_of(store, plan, task, recorded.as_ref().map(|it| it.n_events), range, cut_off).await {
+    let Some((at, recorded)) = dispatch_of(store, plan, task, attempt, range).await? else { return Ok(None) };
+    match prompt_of(store, plan, task, recorded.as_ref(), range).await {
         Ok(rendered) => Ok(Some(Prompt { at, rendered, recorded })),
         Err(PromptError::Log(error)) => Err(error.into()),
         Err(error @ PromptError::NotForAgents { .. }) => Err(Failure::new(Code::Nothing, error.to_string())),
     }
 }
 
-/// The position of the dispatch of an attempt, whether its last run came after one that was cut off, and the digest of
-/// the prompt that it started with.
+/// The position of the dispatch of an attempt, and the record of the prompt of its last run.
 async fn dispatch_of(
     store: &EventStore,
     plan: &str,
     task: TaskId,
     attempt: u32,
     range: Range,
-) -> Result<Option<(Position, bool, Option<PromptDigest>)>, Failure> {
+) -> Result<Option<(Position, Option<PromptDigest>)>, Failure> {
     let query = Query::stream(event::STREAM).of_type("TaskDispatched");
     let query = query.or(Query::stream(claim::STREAM).of_type("TaskClaimed"));
     let mut dispatch = None;
@@ -55,14 +54,13 @@ async fn dispatch_of(
             if let Event::TaskDispatched { task_id, attempt: n, .. } = recorded.decode()?
                 && (task_id, n) == (task, attempt)
             {
-                dispatch = Some((recorded.position, false, None));
+                dispatch = Some((recorded.position, None));
             }
         } else if claim::split_aggregate_id(&recorded.aggregate_id).is_some_and(|(_, of)| of == task)
-            && let TaskEvent::TaskClaimed { attempt: n, cut_off, only_reports: false, prompt, .. } =
-                recorded.decode()?
+            && let TaskEvent::TaskClaimed { attempt: n, only_reports: false, prompt, .. } = recorded.decode()?
             && n == attempt
         {
-            dispatch = dispatch.take().map(|(at, _, _)| (at, cut_off, prompt));
+            dispatch = dispatch.take().map(|(at, _)| (at, prompt));
         }
         Ok(())
     })

@@ -117,6 +117,68 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     assert_eq!(scene.show(&plan)["status"], "done");
 }
 
+/// In a repository and outside of one; the run was killed, and a person wants it again or answers so, stopped by its time-out, or
+/// cancelled.
+#[test]
+fn a_successor_is_told_of_the_run_that_was_cut_short_and_of_what_changed_since() {
+    for (is_repository, how) in
+        [(true, "killed"), (false, "killed"), (true, "asked"), (true, "timed out"), (false, "cancelled")]
+    {
+        let scene = if is_repository { Scene::with_repository() } else { Scene::new() };
+        let mut gate = Gate::new(&scene, "gate");
+        named_pipe(&scene, "nothing");
+        let first = "echo new > door.txt; echo more >> here/kept.txt; rm here/gone.txt";
+        let second = "mkdir begun 2>/dev/null || { printf %s \"$told\" > second; exit 0; }";
+        agent(&scene, "painter", &format!("{second}; {first}; {}; read line < nothing", Gate::pass("gate")));
+        std::fs::create_dir(scene.path("here")).unwrap();
+        ["old.txt", "here/kept.txt", "here/gone.txt"].iter().for_each(|name| scene.write(name, "old"));
+        let timeout = if how == "timed out" { " (timeout 1s)" } else { "" };
+        scene.write("plan.md", format!("- Paint the door{timeout}\n"));
+        if is_repository {
+            scene.git(&["add", "--all", "--", "old.txt", "here", "painter.sh", "crewlog.toml", "plan.md"]);
+            scene.git(&["commit", "-q", "-m", "all"]);
+        }
+        let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3_600);
+        for name in ["old.txt", "here/kept.txt", "painter.sh", "crewlog.toml", "plan.md"] {
+            std::fs::File::options().append(true).open(scene.path(name)).unwrap().set_modified(old).unwrap();
+        }
+        let run = scene.start(&["run", "plan.md", "--yes", "--set", "retry.transient.count=0"]);
+        gate.wait();
+        let events = scene.events();
+        let planned = events.iter().find(|event| event["event_type"] == "TasksPlanned").unwrap();
+        let plan = planned["aggregate_id"].as_str().unwrap().to_owned();
+        let task = format!("{plan}/1");
+        match how {
+            "killed" => run.killed(),
+            "asked" => {
+                run.killed();
+                scene.run(&["work", "--until-idle"]).expect(5);
+                scene.run(&["answer", &format!("{plan}/q1"), "retry"]).expect(0);
+            }
+            how => {
+                if how == "cancelled" {
+                    scene.run(&["cancel", &task]).expect(0);
+                }
+                run.finish().expect(100);
+                scene.run(&["retry", &task]).expect(0);
+            }
+        }
+        scene.run(&["resume", &plan]).expect(0);
+        let told = scene.read("second");
+        let left = told.split_once("\n## Cut short\n").unwrap_or_else(|| panic!("{how}: {told}")).1;
+        assert!(left.starts_with("\nAn earlier run of this task by painter@"), "{left}");
+        assert!(left.contains(", which began at 20") && left.contains(" UTC, was cut short"), "{left}");
+        let files = left.split_once("Changed on disk since it began:\n").expect("files").1;
+        let lines = files.lines().collect::<Vec<_>>();
+        assert!(lines.contains(&"- door.txt") && lines.contains(&"- here/kept.txt"), "{left}");
+        assert_eq!(lines.contains(&"- here/gone.txt (deleted)"), is_repository, "{left}");
+        assert!(!left.contains("old.txt") && !left.contains(".crewlog"), "{left}");
+        let shown = scene.run(&["show", &task, "--prompt"]).expect(0);
+        assert_eq!(shown.stdout.trim_end(), told.trim_end(), "{how}");
+        assert!(!shown.stderr.contains("different"), "{}", shown.stderr);
+    }
+}
+
 #[test]
 fn a_task_cancelled_after_its_holder_died_has_no_holder() {
     let scene = Scene::new();

@@ -510,7 +510,7 @@ async fn the_lost_executor_is_named_not_the_one_that_noticed() {
             order(&mut task, timer).await.unwrap();
         }
         order(&mut task, claim("noticed", at, dead_epoch)).await.unwrap();
-        let ending = Ending::cut_short(task.handler().interrupted.as_ref().unwrap());
+        let ending = Ending::cut_short(&task.handler().interrupted.as_ref().unwrap().executor);
         let Ending::Failed { error, .. } = &ending else { panic!("{ending:?}") };
         assert_eq!(error, "its run by shell@lost was cut short");
         order(&mut task, TaskCommand::End { epoch: 2, usage: Usage::default(), ending }).await.unwrap();

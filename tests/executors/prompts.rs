@@ -80,8 +80,7 @@ async fn a_worker_passes_and_records_the_prompt_that_the_log_reproduces() {
             else {
                 panic!("{events:?}")
             };
-            let (n_events, all) = (Some(recorded.n_events), Range::default());
-            let prompt = prompt_of(&rig.store, PLAN, TaskId(task), n_events, all, false).await.unwrap();
+            let prompt = prompt_of(&rig.store, PLAN, TaskId(task), Some(recorded), Range::default()).await.unwrap();
             assert_eq!(result.trim(), prompt.text.trim(), "task {task}");
             assert_eq!(*recorded, prompt.digest());
         }
@@ -110,13 +109,13 @@ async fn a_dispatch_carries_no_prompt_and_replays() {
 #[tokio::test]
 async fn a_command_has_no_prompt() {
     let rig = Rig::with_plan(vec![step(1, "true", &[])], PlannerConfig::default()).await;
-    let refused = prompt_of(&rig.store, PLAN, TaskId(1), None, Range::default(), false).await;
+    let refused = prompt_of(&rig.store, PLAN, TaskId(1), None, Range::default()).await;
     assert!(matches!(refused, Err(PromptError::NotForAgents { .. })), "{refused:?}");
 }
 
 #[test]
 fn a_prompt_digest_is_its_sha_256_and_length_in_characters() {
     let sha256 = "6ae09b93b879dcea013a862186616db68c6fd0aa90a324de604676604ccf4dc7".to_owned();
-    let rendered = Rendered { text: "aé中".to_owned(), n_events: 7 };
-    assert_eq!(rendered.digest(), PromptDigest { n_chars: 3, sha256, n_events: 7 });
+    let rendered = Rendered { text: "aé中".to_owned(), n_events: 7, cut_short: None };
+    assert_eq!(rendered.digest(), PromptDigest { n_chars: 3, sha256, n_events: 7, cut_short: None });
 }

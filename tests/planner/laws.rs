@@ -129,7 +129,12 @@ proptest! {
         let (attempt, class) = (u32::MAX, FailureClass::RateLimited { retry_after_ms: Some(7) });
         let lease_until = Timestamp(i64::from(code));
         let usage = used(epoch);
-        let prompt = Some(PromptDigest { sha256: text.clone(), n_chars: epoch, n_events: epoch });
+        let prompt = Some(PromptDigest {
+            sha256: text.clone(),
+            n_chars: epoch,
+            n_events: epoch,
+            cut_short: Some(text.clone()),
+        });
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
             TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true, only_reports: epoch % 2 == 1, prompt },

@@ -77,7 +77,7 @@ async fn a_prompt_is_rendered_from_a_sealed_plan_and_its_forks() {
         assert!(stored.iter().all(|stored| !holds_mark(stored)));
         let begin = format!("{}\n\n# Your task\n\nxyzzy \"Think about it\"", marked("system"));
         for plan in ["p", "f"] {
-            let prompt = prompt_of(&sealed, plan, TaskId(1), None, Range::default(), false).await.unwrap();
+            let prompt = prompt_of(&sealed, plan, TaskId(1), None, Range::default()).await.unwrap();
             assert!(prompt.text.starts_with(&begin), "{prompt:?}");
         }
     }

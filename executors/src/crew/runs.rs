@@ -12,7 +12,7 @@ use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Profile, Wish};
 use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request, TARGETS_MAX};
-use crewlog_planner::event::TaskInput;
+use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::sealed::key_of;
 use crewlog_planner::text::single_line;
@@ -99,6 +99,18 @@ pub(crate) enum Membership {
     Blocked,
     /// Its files can never be leased.
     Invalid(String),
+}
+
+impl Membership {
+    /// The member, if it is one; true if the run must wait; and whether it can start, if it `may`.
+    pub(crate) fn or(self, may: Result<(), Ending>) -> (Option<Box<Member>>, bool, Result<(), Ending>) {
+        match self {
+            Self::Member(member) => (Some(member), false, may),
+            Self::Alone => (None, false, may),
+            Self::Blocked => (None, true, may),
+            Self::Invalid(error) => (None, false, Err(Ending::Failed { error, class: FailureClass::Task, run: None })),
+        }
+    }
 }
 
 /// The request for the files of a task; those outside of the worktree of its folder cannot be leased.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crewlog_mq::Runner;
-use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskLease};
+use crewlog_planner::claim::{Ending, Executor, Holder, TaskCommand, TaskLease};
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::sealed::key_of;
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use crate::agent::Agent;
 use crate::attachments;
 use crate::breakers::Clearance;
 use crate::caller::host;
+use crate::changes::Interruption;
 use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session};
 use crate::consent::Input;
 use crate::crew::runs::{Member, Membership};
@@ -67,19 +68,20 @@ impl Worker {
         let has_read = may_join && claim.catch_up().await.is_ok();
         let is_cut_short = has_read && claim.handler().cut_short(dispatch.attempt).is_some();
         let is_member = may_join && !(reports && is_cut_short);
-        let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Membership::Alone };
-        let (member, mut is_blocked, checked) = match joined {
-            Membership::Member(member) => (Some(member), false, checked),
-            Membership::Alone => (None, false, checked),
-            Membership::Blocked => (None, true, checked),
-            Membership::Invalid(error) => {
-                (None, false, Err(Ending::Failed { error, class: FailureClass::Task, run: None }))
-            }
+        let left = match claim.handler().left() {
+            Some(run) if prompt.is_some() && is_member => Some(self.left_by(run, claim.handler(), &dispatch).await),
+            _nothing_to_tell => None,
         };
-        // An agent's prompt depends on the claim: an earlier run may have been cut off.
+        let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Membership::Alone };
+        let (member, mut is_blocked, checked) = joined.or(checked);
+        // An agent's prompt depends on the claim: an earlier run may have been cut short.
+        let after = |lost: Option<&Executor>| {
+            let left = left.clone().or_else(|| lost.map(|lost| Interruption::by(lost).head()));
+            prompt.as_ref().map(|prompt| prompt.after(left))
+        };
         let begin = |lost: Option<&Executor>| {
             let is_ready = checked.is_ok() && (lost.is_none() || !reports);
-            is_ready.then(|| prompt.as_ref().map(|prompt| prompt.after(lost.is_some()).digest()))
+            is_ready.then(|| after(lost).map(|prompt| prompt.digest()))
         };
         let (mut ended, mut has_passed) = (None, false);
         let bid = Bid { name: actor.name(), dispatch: &dispatch, with: member.as_deref().and_then(Member::leases) };
@@ -90,11 +92,10 @@ impl Worker {
         is_blocked = claimed == ClaimOutcome::Blocked;
         if let ClaimOutcome::Won(epoch) = claimed {
             held.store(epoch, Ordering::Relaxed);
-            let lost = claim.handler().interrupted.clone();
-            let ready = match (checked, lost) {
+            let ready = match (checked.clone(), claim.handler().interrupted.as_ref()) {
                 (Err(ending), _) => Err(ending),
-                (Ok(()), Some(executor)) if reports => Err(Ending::cut_short(&executor)),
-                (Ok(()), lost) => Ok(prompt.map(|prompt| prompt.after(lost.is_some()).text)),
+                (Ok(()), Some(lost)) if reports => Err(Ending::cut_short(&lost.executor)),
+                (Ok(()), lost) => Ok(after(lost.map(|lost| &lost.executor)).map(|prompt| prompt.text)),
             };
             let run = Held { dispatch: &dispatch, member: member.as_deref(), epoch };
             (ended, has_passed) = self.carry_out_held(actor, run, &mut claim, ready, stop).await;
@@ -107,6 +108,14 @@ impl Worker {
             limits.end_probe(actor.name(), &dispatch.target(), has_passed, &dispatch.cause).await;
         }
         Ran { key, position: claim.position(), is_blocked }
+    }
+
+    /// The traces of a run that was cut short, for the prompt of its successor.
+    async fn left_by(&self, run: &Holder, claim: &TaskLease, dispatch: &Dispatch) -> String {
+        let (progress, began_at) = (claim.progress.as_ref(), run.claimed_at());
+        let cut_short = Interruption { executor: &run.executor, progress, began_at };
+        let left = cut_short.section(dispatch.parameters.folder.as_deref()).await;
+        self.roster.shell.supervisor.redacted(&left)
     }
 
     /// Returns the end that was reported, and true if a program ran and met no rate limit.

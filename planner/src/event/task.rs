@@ -56,6 +56,7 @@ pub struct OutputFile {
 }
 
 /// Identifies the prompt that an agent got, for comparison with one that is rendered again.
+#[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PromptDigest {
     /// The SHA-256 of its UTF-8 bytes, in hexadecimal.
@@ -64,6 +65,8 @@ pub struct PromptDigest {
     pub n_chars: u64,
     /// The events of the plan's history that it was rendered from.
     pub n_events: u64,
+    /// Its last section, if an earlier run was cut short.
+    pub cut_short: Option<String>,
 }
 
 /// A progress report of an agent. A successor continues at its `next_step`.

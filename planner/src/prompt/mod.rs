@@ -20,9 +20,6 @@ pub use reply::{FAILED, QUESTION, split_default};
 /// The most open tasks, and the most open questions, in a prompt.
 pub const OPEN_MAX: usize = 100;
 
-/// The last section of the prompt of a run after one that was cut off.
-pub const CUT_OFF: &str = "\n## Cut short\n\nAn earlier run of this task was cut short, and may have left its work half \
-                           done. Look at what is there before you begin.\n";
 /// The minimum of an error or a result in characters, including its heading; below that it is omitted.
 const OUTPUT_CHARS_MIN: usize = 240;
 /// The most characters of a task's description in a heading or a line.
