@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::plans::plan_of;
 use crate::projecting::list_plans;
 use crate::queue::{Dispatch, Plans};
+use crate::runs::LastOutput;
 
 /// Events read at a time.
 const PAGE: usize = 500;
@@ -51,6 +52,27 @@ pub struct TaskSummary {
     pub step: Option<String>,
     /// The next step, for a successor.
     pub next_step: Option<String>,
+}
+
+/// A task with its texts.
+#[derive(Debug, Clone, Serialize)]
+pub struct TaskDetails {
+    /// The rest of it.
+    #[serde(flatten)]
+    pub summary: TaskSummary,
+    /// The command that carries it out.
+    pub command: Option<String>,
+    /// Its notes.
+    pub notes: Vec<String>,
+    /// The number of its dispatches.
+    pub attempts: u32,
+    /// Its result, whole.
+    pub result: Option<String>,
+    /// The reason why it failed or ended early.
+    pub error: Option<String>,
+    /// The last lines that its last run has printed on this machine.
+    #[serde(skip)]
+    pub output: Option<LastOutput>,
 }
 
 impl Board {
@@ -153,23 +175,27 @@ pub fn summaries(plan: &str, view: &PlanView, observed: &Observed<'_>) -> Vec<Ta
     let is_listed = |task: &&Task| {
         task.plan.command.is_none() && task.plan.sub_plan.is_none() && task.plan.kind != NodeKind::Clarification
     };
-    let summary = |task: &Task| {
-        let (id, times) = (task.plan.id, view.times(task.plan.id));
-        let holder = times.claim.holder.as_ref().map(|lease| lease.executor.name.clone());
-        let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
-        let waits = waits.filter(|on| !on.status.is_end()).map(|on| state.target(plan, on.plan.id));
-        let progress = times.claim.progress.unwrap_or_default();
-        TaskSummary {
-            id: state.target(plan, id),
-            title: truncate(&task.plan.description, TITLE_CHARS_MAX),
-            state: lifecycle::of_task(plan, view, task, observed).state,
-            assignee: holder.or_else(|| task.plan.assignee.clone()),
-            priority: task.plan.priority.clone(),
-            files: task.plan.files.clone(),
-            depends_on: waits.collect(),
-            step: progress.step,
-            next_step: progress.next_step,
-        }
-    };
+    let summary = |task| summary(plan, view, task, observed);
     state.tasks.iter().filter(is_listed).map(summary).collect()
+}
+
+/// A task of a plan.
+pub fn summary(plan: &str, view: &PlanView, task: &Task, observed: &Observed<'_>) -> TaskSummary {
+    let state = view.state();
+    let (id, times) = (task.plan.id, view.times(task.plan.id));
+    let holder = times.claim.holder.as_ref().map(|lease| lease.executor.name.clone());
+    let waits = task.plan.depends_on.iter().filter_map(|dependency| state.task(dependency.task));
+    let waits = waits.filter(|on| !on.status.is_end()).map(|on| state.target(plan, on.plan.id));
+    let progress = times.claim.progress.unwrap_or_default();
+    TaskSummary {
+        id: state.target(plan, id),
+        title: truncate(&task.plan.description, TITLE_CHARS_MAX),
+        state: lifecycle::of_task(plan, view, task, observed).state,
+        assignee: holder.or_else(|| task.plan.assignee.clone()),
+        priority: task.plan.priority.clone(),
+        files: task.plan.files.clone(),
+        depends_on: waits.collect(),
+        step: progress.step,
+        next_step: progress.next_step,
+    }
 }

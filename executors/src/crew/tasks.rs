@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 
-use super::board::{Board, TaskSummary, summaries};
+use super::board::{Board, TaskDetails, TaskSummary, summaries, summary};
 use super::leases::{granted, released_by};
 use super::state::{Caller, Crew};
 use super::{Holders, Refusal};
@@ -34,6 +34,8 @@ use crate::signs::check_expired;
 pub const STANDING_PLAN: &str = "backlog";
 /// The most tasks that one call tries to claim.
 const TRIED_MAX: usize = 20;
+/// The lines of an output that an agent gets.
+const OUTPUT_LINES_MAX: usize = 40;
 /// The attempts at a claim under concurrent writes.
 const ATTEMPTS_MAX: usize = 8;
 /// The open tasks of a standing plan up to which agents may add more; people may always.
@@ -95,6 +97,27 @@ impl Crew {
         let all = board.views(&self.project);
         let all = all.flat_map(|(plan, view)| observing(&holders, |observed| summaries(plan, view, observed)));
         Ok(all.filter(|task| state.is_none_or(|state| task.state == state)).collect())
+    }
+
+    /// A task of an open plan.
+    ///
+    /// # Errors
+    /// [`Refusal::NoTask`].
+    pub async fn task(&self, id: &str) -> Result<TaskDetails, Refusal> {
+        let (holders, board) = (self.holders().await?, self.board().await?);
+        let (plan, task) = self.find(&board, id)?;
+        let (_, view) = board.views(&self.project).find(|(known, _)| **known == plan).ok_or(Refusal::Busy)?;
+        let found = view.state().task(task).ok_or(Refusal::Busy)?;
+        let outputs = self.roster().and_then(|roster| roster.outputs.as_ref());
+        Ok(TaskDetails {
+            summary: observing(&holders, |observed| summary(&plan, view, found, observed)),
+            command: found.plan.command.clone(),
+            notes: found.plan.notes.clone(),
+            attempts: found.attempts,
+            result: view.result(found).map(str::to_owned),
+            error: found.error.clone(),
+            output: outputs.and_then(|files| files.last_lines(&plan, task, found.attempts, OUTPUT_LINES_MAX)),
+        })
     }
 
     /// True if the texts of a task are sealed, or may be because the task can no longer be claimed.

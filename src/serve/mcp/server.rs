@@ -97,6 +97,7 @@ impl Server {
             "update_task" => self.update_task(member, args).await,
             "create_tasks" => self.create_tasks(member, args).await,
             "list_tasks" => self.list_tasks(args).await,
+            "get_task" => self.task_details(args).await,
             "list_leases" => self.list_leases(member, args).await,
             "send_message" => self.send_message(member, args).await,
             "read_inbox" => self.read_inbox(member, args).await,

@@ -12,9 +12,9 @@ use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
 use super::{Client, assert_has, until};
-use crate::cli::scene::{DEADLINE, Scene};
+use crate::cli::scene::{DEADLINE, Gate, Scene, named_pipe};
 
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "join",
     "leave",
     "report",
@@ -27,6 +27,7 @@ const TOOLS: [&str; 19] = [
     "update_task",
     "create_tasks",
     "list_tasks",
+    "get_task",
     "list_leases",
     "send_message",
     "read_inbox",
@@ -58,7 +59,7 @@ fn tools_have_hints_and_flat_described_schemas() {
         check_flat(&tool["outputSchema"], false);
         assert_eq!(tool["outputSchema"]["required"], json!(["status"]));
     }
-    assert!(listed.to_string().len() < 34_000, "the tools cost {} bytes", listed.to_string().len());
+    assert!(listed.to_string().len() < 35_000, "the tools cost {} bytes", listed.to_string().len());
     // Each is carried out, or reports the missing argument.
     for tool in TOOLS {
         agent.call(tool, json!({ "timeout_seconds": 0 }));
@@ -154,6 +155,33 @@ fn two_agents_share_files_messages_tasks_and_answers() {
     let left = scene.events_of_type("AgentLeft");
     assert_has(&left[0], &json!({ "agent": "ada", "note": "its program ended" }));
     bob.close();
+}
+
+/// Of a task that a worker runs, one that failed, one of an agent, and one that is not there.
+#[test]
+fn an_agent_sees_one_task_whole_with_the_output_of_its_run() {
+    let scene = Scene::with_repository();
+    let mut gate = Gate::new(&scene, "gate");
+    let go = named_pipe(&scene, "go");
+    let command = format!("echo one; echo two >&2; {}; read x < go", Gate::pass("gate"));
+    scene.write("plan.md", format!("- [P] Run:\n\n  ```sh\n  {command}\n  ```\n- [P] Run `echo no; exit 3`\n"));
+    let running = scene.start(&["run", "plan.md", "--yes", "-q", "--set", "on-failure=continue"]);
+    gate.wait();
+    let plan = scene.run(&["ls", "-o", "json"]).json()["plans"][0]["plan"].as_str().expect("an id").to_owned();
+    let mut ada = Client::named(&scene, "ada");
+    let mut get = |task: &str| ada.call("get_task", json!({ "id": task }));
+    let running_task = until(|| get(&format!("{plan}/1")), |got| got["task"]["output"] == "one\ntwo");
+    assert_has(&running_task["task"], &json!({ "state": "running", "attempts": 1, "command": command }));
+    assert!(running_task["task"]["output_at"].is_string(), "{running_task}");
+    let failed = until(|| get(&format!("{plan}/2")), |got| got["task"]["state"] == "failed");
+    assert_has(&failed["task"], &json!({ "output": "no", "error": "exit code 3\nno", "result": null }));
+    assert_has(&get(&format!("{plan}/3")), &json!({ "code": "refused" }));
+    std::fs::write(go, "go\n").expect("it is read");
+    running.finish().expect(100);
+    let tasks = json!([{ "key": "a", "title": "Sort", "description": "by name", "files": ["list"] }]);
+    assert_has(&ada.call("create_tasks", json!({ "tasks": tasks })), &json!({ "status": "created" }));
+    let made = ada.call("get_task", json!({ "id": "backlog/1" }));
+    assert_has(&made["task"], &json!({ "title": "Sort", "notes": "by name", "files": ["list"], "output": null }));
 }
 
 #[test]

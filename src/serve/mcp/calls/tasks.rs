@@ -15,11 +15,14 @@ use crate::serve::mcp::args::Args;
 use crate::serve::mcp::identity::Member;
 use crate::serve::mcp::reply::{Refused, Reply, beginning, page};
 use crate::serve::mcp::server::Server;
+use crate::ui::text::rfc3339;
 
 /// The longest title of a task in a result, in characters.
 const TITLE_CHARS_MAX: usize = 2_000;
 /// The longest notes of a task in a result, in characters together.
 const NOTES_CHARS_MAX: usize = 3_000;
+/// The longest result, error and output of a task, in characters.
+const RESULT_CHARS_MAX: usize = 8_000;
 
 impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
@@ -78,6 +81,21 @@ impl Server {
         let made = self.crew.create_tasks(&member.caller, tasks).await?;
         let tasks: Vec<_> = made.iter().map(|(key, id)| json!({ "key": key, "id": id })).collect();
         Ok(json!({ "status": "created", "tasks": tasks }))
+    }
+
+    pub async fn task_details(&self, args: &Args) -> Reply {
+        let details = self.crew.task(&args.get::<String>("id")).await?;
+        let short = |text: &Option<String>| text.as_ref().map(|text| beginning(text, RESULT_CHARS_MAX));
+        let mut task = json!(details);
+        task["notes"] = json!(beginning(&details.notes.join("\n"), NOTES_CHARS_MAX));
+        task["result"] = json!(short(&details.result));
+        task["error"] = json!(short(&details.error));
+        let end = |text: &str| -> String {
+            text.chars().skip(text.chars().count().saturating_sub(RESULT_CHARS_MAX)).collect()
+        };
+        task["output"] = json!(details.output.as_ref().map(|last| end(&last.lines)));
+        task["output_at"] = json!(details.output.as_ref().map(|last| rfc3339(last.at)));
+        Ok(json!({ "status": "ok", "task": task }))
     }
 
     pub async fn list_tasks(&self, args: &Args) -> Reply {
