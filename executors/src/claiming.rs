@@ -1,7 +1,10 @@
 //! How a worker claims a dispatched task in competition with others.
 
 use crewlog_mq::{Backoff, Cause, EventStore, ExecuteError, PAGE_EVENTS_MAX, Query, Range, Recorded, Runner};
-use crewlog_planner::claim::{self, Claim, Executor, PromptDigest, TaskCommand, TaskError, TaskLease, TaskProgress};
+use crewlog_planner::claim::{
+    self, Claim, Ending, Executor, LateOutcome, LateReport, PromptDigest, TaskCommand, TaskError, TaskLease,
+    TaskProgress,
+};
 use crewlog_planner::event;
 use crewlog_planner::plan::TaskId;
 use futures::future::BoxFuture;
@@ -139,6 +142,27 @@ pub(crate) async fn claim_task(
 pub(crate) async fn keep_session(claim: &mut Runner<TaskLease>, epoch: u64, id: &str, cause: &Cause) {
     let progress = TaskProgress { session: Some(id.to_owned()), ..TaskProgress::default() };
     append(claim, TaskCommand::Progress { epoch, progress }, cause).await;
+}
+
+/// Keeps the report of a run that had lost its task by then. A fault loses it.
+pub(crate) async fn report_late(
+    claim: &mut Runner<TaskLease>,
+    (attempt, epoch, executor): (u32, u64, Executor),
+    ending: Ending,
+    cause: &Cause,
+) {
+    let (outcome, text) = match ending {
+        Ending::Completed { result, .. } => (LateOutcome::Completed, result),
+        Ending::Failed { error, .. } => (LateOutcome::Failed, error),
+        Ending::Asked { question, .. } => (LateOutcome::Asked, question),
+        Ending::Stopped { .. } | Ending::Released { .. } => return,
+    };
+    let late = LateReport { attempt, epoch, executor, outcome, text };
+    let command = TaskCommand::ReportLate { late };
+    let cause = cause.clone().keeping(command.recorded());
+    if let Err(ExecuteError::Store(error)) = claim.execute(command, &cause).await {
+        error.warn("a report that came too late is lost");
+    }
 }
 
 /// Appends what the holder says, however long the log takes; false when the holder has lost the task.

@@ -42,6 +42,7 @@ pub mod roster;
 pub mod run;
 pub mod runs;
 pub mod secrets;
+mod seen;
 pub mod shell;
 pub mod signs;
 pub mod subplans;

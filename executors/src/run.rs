@@ -18,6 +18,9 @@ pub const GRACE: Duration = Duration::from_secs(2);
 /// How long after its program was signalled a worker may still receive its own stop signal.
 const SIGNAL_GRACE: Duration = Duration::from_millis(500);
 
+/// How long the news that a program has ended may take to its worker.
+const IN_FLIGHT: Duration = Duration::from_millis(200);
+
 /// Why a run is to stop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
@@ -142,7 +145,15 @@ pub(crate) async fn run(
         biased;
         ended = supervised.wait() => (ended, None),
         () = tokio::time::sleep(timeout) => (supervised.stop(grace).await, Some(CutShort::TimedOut)),
-        stop = wanted(stop) => (supervised.stop(grace).await, Some(CutShort::Stopped(stop))),
+        stop = wanted(stop) => {
+            // The end of a run whose task went to another worker is worth a report, and may be on its way.
+            let is_lost = stop == Stop::Lost;
+            let in_flight = if is_lost { tokio::time::timeout(IN_FLIGHT, supervised.wait()).await.ok() } else { None };
+            match in_flight {
+                Some(ended) => (ended, None),
+                None => (supervised.stop(grace).await, Some(CutShort::Stopped(stop))),
+            }
+        }
     };
     let cut_short = match cut_short {
         // Stopping a service signals the program and its worker at the same moment.

@@ -33,6 +33,7 @@ use crate::planning::open_plans;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
+use crate::seen::Seen;
 use crate::signs::{end_signs, last_seen, leave_signs};
 use crate::subplans::family;
 
@@ -161,6 +162,10 @@ impl Worker {
                 () = is_set(&mut stop) => break,
             }
         }
+        if let Some(Error::WentBack { known, head }) = &fault {
+            let (seen, now) = (std::mem::take(&mut crew.seen), crew.worker.store.current());
+            seen.interrupt(&now, &me.host, (*known, *head)).await;
+        }
         // A task that the plan ended meanwhile is stopped for that reason, and not given back.
         let rest = crew.worker.store.records(&query, Range::after(crew.position)).try_collect::<Vec<_>>().await;
         for recorded in rest.unwrap_or_default() {
@@ -172,8 +177,13 @@ impl Worker {
         while crew.jobs.join_next().await.is_some() {}
         crew.worker.roster.shell.supervisor.close().await;
         signing.shutdown().await;
-        end_signs(&store, &me).await.unwrap_or_else(|error| error.warn("the last sign of this worker stays"));
-        fault.map_or(Ok(()), Err)
+        match fault {
+            Some(error) => Err(error),
+            None => {
+                end_signs(&store, &me).await.unwrap_or_else(|error| error.warn("the last sign of this worker stays"));
+                Ok(())
+            }
+        }
     }
 
     /// Bounds the outputs that are kept.
@@ -254,6 +264,7 @@ struct WorkerLoop {
     n_ended: u32,
     /// The last known signs of workers whose leases have run out.
     heard: HashMap<Executor, Timestamp>,
+    seen: Seen,
 }
 
 impl WorkerLoop {
@@ -261,7 +272,8 @@ impl WorkerLoop {
         let (running, refused) = (HashMap::new(), HashSet::new());
         let (read_to, jobs) = (HashMap::new(), JoinSet::new());
         let (is_restless, n_ended, heard, blocked) = (true, 0, HashMap::new(), HashMap::new());
-        Self { worker, plans, position, running, refused, read_to, jobs, blocked, is_restless, n_ended, heard }
+        let seen = Seen::default();
+        Self { worker, plans, position, running, refused, read_to, jobs, blocked, is_restless, n_ended, heard, seen }
     }
 
     /// Starts tasks while there are free places.
@@ -310,6 +322,7 @@ impl WorkerLoop {
     /// Takes in an event, and stops what its plan has ended.
     async fn take(&mut self, recorded: &Recorded) {
         (self.position, self.is_restless) = (recorded.position, true);
+        self.seen.take(recorded);
         if recorded.stream_id == leases::STREAM {
             self.blocked.clear();
             return;
@@ -425,11 +438,11 @@ impl WorkerLoop {
 
 /// The epoch from which on others hold a task, if an event gives it to one, or takes it from its holder.
 fn epoch_taken(recorded: &Recorded) -> Option<u64> {
-    let is_meant =
-        recorded.stream_id == claim::STREAM && ["TaskClaimed", "TimerFired"].contains(&&*recorded.event_type);
+    let is_meant = recorded.stream_id == claim::STREAM
+        && ["TaskClaimed", "TaskInterrupted", "TimerFired"].contains(&&*recorded.event_type);
     match is_meant.then(|| recorded.decode().ok())?? {
         TaskEvent::TaskClaimed { epoch, .. } => Some(epoch),
-        TaskEvent::TimerFired { epoch, .. } => Some(epoch + 1),
+        TaskEvent::TimerFired { epoch, .. } | TaskEvent::TaskInterrupted { epoch, .. } => Some(epoch + 1),
         _other => None,
     }
 }

@@ -112,6 +112,12 @@ impl EventStore {
         Self { generation: Some(self.generation()), ..self.clone() }
     }
 
+    /// The store, pinned to the log as it is now: for a program that starts over.
+    #[must_use]
+    pub fn current(&self) -> Self {
+        Self { generation: Some(self.backend.tail().generation()), ..self.clone() }
+    }
+
     /// The pinned generation, or the current one.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.unwrap_or_else(|| self.backend.tail().generation())

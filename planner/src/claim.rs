@@ -7,7 +7,9 @@ use crewlog_mq::{Handler, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-pub use crate::event::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskProgress};
+pub use crate::event::{
+    Executor, LateOutcome, LateReport, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskProgress,
+};
 use crate::event::{FailureClass, Usage};
 use crate::is_default;
 use crate::plan::{DefaultAnswer, TaskId};
@@ -134,6 +136,13 @@ pub enum TaskCommand {
         #[serde(skip)]
         ending: Ending,
     },
+    /// A worker saw a dispatch or a claim of it that the log has lost.
+    Interrupt { attempt: u32, epoch: u64, executor: Executor },
+    /// An executor that has lost it reports its end.
+    ReportLate {
+        #[serde(skip)]
+        late: LateReport,
+    },
     /// Withdraw a dispatch of a stopped plan that has not started.
     Withdraw { attempt: u32 },
     /// End the lease of a holder that is dead, or whose lease has expired.
@@ -205,6 +214,8 @@ pub struct TaskLease {
     pub progress: Option<TaskProgress>,
     /// The last known session of a program, in any attempt, and its executor.
     pub session: Option<(Executor, String)>,
+    /// The last report that came too late.
+    pub late: Option<LateReport>,
     /// The number of agents in a row that were lost with this attempt.
     n_lost: u32,
 }
@@ -334,6 +345,16 @@ impl Handler for TaskLease {
                 let claimed = self.claim(Claim { only_reports: true, ..claim }, Some(until))?;
                 Ok(vec![claimed, ended(attempt, self.epoch.saturating_add(1), ending)])
             }
+            // Unless the log has that claim, or a later one.
+            TaskCommand::Interrupt { attempt, epoch, executor } => {
+                let is_news = !self.has_ended(attempt) && (attempt > self.attempt || epoch > self.epoch);
+                let epoch = epoch.max(self.epoch);
+                Ok(is_news.then_some(TaskEvent::TaskInterrupted { attempt, epoch, executor }).into_iter().collect())
+            }
+            TaskCommand::ReportLate { late } => {
+                let is_news = self.late.as_ref().is_none_or(|known| known.epoch < late.epoch);
+                Ok(is_news.then_some(TaskEvent::TaskReportedLate(late)).into_iter().collect())
+            }
             TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
             TaskCommand::FireTimer { epoch, now, is_dead } => {
                 let has_ended = |holder: &&Holder| epoch == self.epoch && (is_dead || holder.has_expired(now));
@@ -371,6 +392,13 @@ impl Handler for TaskLease {
                 (self.holder, self.n_lost) = (None, 0);
             }
             TaskEvent::UsageReported { .. } => {}
+            TaskEvent::TaskInterrupted { attempt, epoch, executor } => {
+                (self.attempt, self.epoch, self.attempt_is_ended) = (*attempt, *epoch, false);
+                let (executor, lease_until) = (executor.clone(), None);
+                self.interrupted = Some(Holder { executor, epoch: *epoch, lease_until, has_started: true });
+                self.holder = None;
+            }
+            TaskEvent::TaskReportedLate(late) => self.late = Some(late.clone()),
             TaskEvent::TimerFired { .. } => {
                 self.n_lost += u32::from(self.holder.as_ref().is_some_and(Holder::is_agent));
                 self.interrupted = self.left().cloned();

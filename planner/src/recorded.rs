@@ -197,7 +197,11 @@ impl TaskCommand {
                     let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
                     progress.clone_from(reported);
                 }
-                Self::Unpark { .. } | Self::Withdraw { .. } | Self::FireTimer { .. } => {}
+                Self::ReportLate { late } => {
+                    let TaskEvent::TaskReportedLate(reported) = events.last()? else { return None };
+                    late.clone_from(reported);
+                }
+                Self::Unpark { .. } | Self::Interrupt { .. } | Self::Withdraw { .. } | Self::FireTimer { .. } => {}
             }
             Some(())
         })
@@ -231,6 +235,8 @@ fn ending_of(event: &TaskEvent) -> Option<(u64, Ending)> {
         | TaskEvent::TaskUnparked { .. }
         | TaskEvent::UsageReported { .. }
         | TaskEvent::TaskWithdrawn { .. }
+        | TaskEvent::TaskInterrupted { .. }
+        | TaskEvent::TaskReportedLate(_)
         | TaskEvent::TimerFired { .. } => None,
     }
 }

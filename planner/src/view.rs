@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{self, Holder, TaskEvent, TaskLease};
+use crate::claim::{self, Holder, LateReport, TaskEvent, TaskLease};
 use crate::event::{self, About, Event, FailureClass, TaskStatus};
 use crate::is_default;
 use crate::plan::TaskId;
@@ -202,6 +202,11 @@ impl PlanView {
     /// The last holder of a task whose claim has ended.
     pub fn past_holder(&self, task: TaskId) -> Option<&Holder> {
         self.times.get(&task)?.past.as_ref()
+    }
+
+    /// The last report on a task that came after its executor had lost it.
+    pub fn late_report(&self, task: TaskId) -> Option<&LateReport> {
+        self.times.get(&task)?.claim.late.as_ref()
     }
 
     /// The fold of a task's own events.

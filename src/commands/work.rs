@@ -25,7 +25,7 @@ use crate::context::{Session, roster};
 use crate::hook;
 use crate::run::progress::Progress;
 use crate::run::runtime::{Next, RunArgs, Runtime};
-use crate::ui::failure::{Code, Failure};
+use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::json::print_pretty;
 use crate::ui::signals::Signals;
 use crate::ui::terminal::{Output, Results};
@@ -66,7 +66,19 @@ struct WorkerLoop<'a> {
     output_fault: Option<std::io::Error>,
 }
 
+/// Starts over after the log went back.
 pub async fn work(session: &Session, work: Work) -> Result<Code, Failure> {
+    loop {
+        match work_on_log(session, &work).await {
+            Err(Failure { why: Why::WentBack, message, .. }) => {
+                session.remark(&format!("starting over: {message}"));
+            }
+            ended => return ended,
+        }
+    }
+}
+
+async fn work_on_log(session: &Session, work: &Work) -> Result<Code, Failure> {
     let roster = roster::roster(session, work.run_args.task_timeout, &work.only)?;
     let (store, _) = session.place.open_or_make().await?;
     let roster = Roster { leaves_limits: work.until_idle, ..roster::to_work(session, roster, &work.trust).await? };

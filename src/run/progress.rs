@@ -101,7 +101,7 @@ impl Progress {
         let deadline = view.state().due(Timer::Question(question.id)).or(waits.map(|waits| now().plus(waits)));
         let by_default = by_default(question.default.as_ref(), deadline);
         // The possible answers are at its end.
-        let text = one_line(&question_text(view.state(), question, headline), QUESTION_CHARS_MAX);
+        let text = one_line(&question_text(view, question, headline), QUESTION_CHARS_MAX);
         let said = format!("{}: {text}{by_default}", question.id);
         self.line_of("ASK", YELLOW, None, task, &said, 2 * QUESTION_CHARS_MAX);
     }

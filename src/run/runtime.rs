@@ -155,8 +155,7 @@ impl Runtime {
                 Some(Ok(recorded)) => return Ok(Next::Event(Box::new(recorded))),
                 // Nothing done here would reach the log any more.
                 Some(Err(error)) if error.is_final() => {
-                    self.worker.abort();
-                    self.host.abort();
+                    self.end().await;
                     return Err(error.into());
                 }
                 Some(Err(error)) if error.is_outage() => {}
@@ -168,9 +167,20 @@ impl Runtime {
             () = self.signals.next() => return Ok(Next::Interrupted),
             // These never end by themselves.
             ended = &mut self.worker => return Err(ended_early("the worker", ended)),
-            ended = &mut self.host => return Err(ended_early("the planner", ended)),
+            ended = &mut self.host => {
+                self.end().await;
+                return Err(ended_early("the planner", ended));
+            }
         }
         Ok(Next::Check)
+    }
+
+    /// Ends with the log. The worker sees that too, and interrupts tasks after the log went back.
+    async fn end(&mut self) {
+        self.host.abort();
+        if !self.worker.is_finished() && tokio::time::timeout(STOP_WAIT, &mut self.worker).await.is_err() {
+            self.worker.abort();
+        }
     }
 
     /// Stops the worker and waits until it has recorded that, another signal comes, or it takes too long.

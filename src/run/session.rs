@@ -243,7 +243,7 @@ impl<'a> RunSession<'a> {
         self.progress.pause();
         let deadline = self.view.state().due(Timer::Question(question.id));
         let by_default = by_default(question.default.as_ref(), deadline);
-        let text = question_text(self.view.state(), question, |error| error_lines(error, ERROR_LINES_MAX).join("\n"));
+        let text = question_text(&self.view, question, |error| error_lines(error, ERROR_LINES_MAX).join("\n"));
         terminal::prompt(&format!("{} {}{by_default}\n> ", question.id, visible(&text)));
         self.asking.question = Some(question.id);
         if self.asking.line.is_none() {

@@ -61,6 +61,8 @@ pub enum Why {
     Declined,
     /// The log failed; a retry may succeed.
     Fault,
+    /// The log went back: a program that keeps state may start over.
+    WentBack,
 }
 
 impl Failure {
@@ -132,7 +134,7 @@ impl From<Error> for Failure {
             Error::NoLogIn { .. } => Self::user(message)
                 .hint("a log is copied with `crewlog export` and `crewlog import`, or with all its files")
                 .hint("`crewlog init` makes a new log in an empty file"),
-            Error::WentBack { .. } => Self { why: Why::Fault, ..Self::user(message) }.hint(
+            Error::WentBack { .. } => Self { why: Why::WentBack, ..Self::user(message) }.hint(
                 "`crewlog ls` shows the plans that are left: run the command again, or `crewlog run FILE` for a lost plan",
             ),
             _ => Self { why: Why::Fault, ..Self::user(message) },

@@ -70,7 +70,7 @@ pub fn print_view(
     }
     for question in &state.questions {
         let answer = answer_of(question);
-        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question_text(state, question, headline), 400))?;
+        writeln!(to, "{}  {}  {answer}", question.id, one_line(&question_text(view, question, headline), 400))?;
     }
     if !state.context_summary().is_empty() {
         writeln!(to, "context:\n{}", visible(state.context_summary()))?;

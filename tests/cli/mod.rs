@@ -45,4 +45,5 @@ mod timers;
 mod together;
 mod top;
 mod verify;
+mod went_back;
 mod work;

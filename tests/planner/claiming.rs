@@ -2,8 +2,8 @@
 
 use crewlog_mq::{Handler, Timestamp};
 use crewlog_planner::claim::{
-    Claim, Ending, Executor, LOST_MAX, TaskCommand, TaskEvent, TaskLease, TaskProgress, aggregate_id,
-    split_aggregate_id,
+    Claim, Ending, Executor, LOST_MAX, LateOutcome, LateReport, TaskCommand, TaskEvent, TaskLease, TaskProgress,
+    aggregate_id, split_aggregate_id,
 };
 use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::TaskId;
@@ -11,7 +11,7 @@ use crewlog_planner::plan::TaskId;
 const SECOND: i64 = 1_000_000;
 
 /// `claim WHO ATTEMPT [starts] [dead=EPOCH]`, `agent WHO ATTEMPT`, `report WHO ATTEMPT [dead=EPOCH]`, `withdraw ATTEMPT`, `unpark`,
-/// and with the epoch of a claim `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
+/// `interrupt WHO ATTEMPT EPOCH`, and with the epoch of a claim `late`, `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
 fn command(second: i64, order: &str) -> TaskCommand {
     let words: Vec<_> = order.split(' ').collect();
     let now = Timestamp(second * SECOND);
@@ -31,6 +31,13 @@ fn command(second: i64, order: &str) -> TaskCommand {
             claim: Claim { attempt: number(2), executor: executor(), now, dead_epoch, ..Claim::default() },
             ending: done(),
         },
+        "interrupt" => TaskCommand::Interrupt { attempt: number(2), epoch: u64::from(number(3)), executor: executor() },
+        "late" => {
+            let executor = Executor::default();
+            let late =
+                LateReport { attempt: 1, epoch: epoch(), executor, outcome: LateOutcome::Failed, text: "no".into() };
+            TaskCommand::ReportLate { late }
+        }
         "withdraw" => TaskCommand::Withdraw { attempt: number(1) },
         "unpark" => TaskCommand::Unpark { by: "ada".into() },
         "progress" => {
@@ -78,6 +85,12 @@ fn shown(event: &TaskEvent) -> String {
             format!("{attempt} asked by {epoch}: {question}")
         }
         TaskEvent::TaskWithdrawn { attempt } => format!("{attempt} withdrawn"),
+        TaskEvent::TaskInterrupted { attempt, epoch, executor } => {
+            format!("{attempt} as {epoch} by {} interrupted", executor.worker)
+        }
+        TaskEvent::TaskReportedLate(late) => {
+            format!("{} too late: {} {}", late.epoch, <&str>::from(late.outcome), late.text)
+        }
         TaskEvent::TimerFired { epoch, due } => format!("{epoch} lost at {}", due.0 / SECOND),
     }
 }
@@ -119,6 +132,41 @@ fn a_claim_holds_until_its_lease_ends_and_no_longer() {
         (181, "expire 1", ""),
         (360, "expire 2", "2 lost at 360"),
         (361, "done 2", "the claim with epoch 2 has lost the task"),
+    ]);
+}
+
+/// A worker saw dispatches and claims that the log has lost.
+#[test]
+fn a_run_that_the_log_has_lost_counts_as_cut_short_and_the_next_claim_has_a_higher_epoch() {
+    check(&[
+        (0, "interrupt w1 1 1", "1 as 1 by w1 interrupted"),
+        (0, "interrupt w1 1 1", ""),
+        (1, "claim w2 1 starts", "w2 has 1 as 2 until 181 after a cut and starts"),
+        (2, "interrupt w1 1 1", ""),
+        (2, "interrupt w1 1 2", ""),
+        // One that ran later in the lost part than the claim in the log.
+        (3, "interrupt w3 1 4", "1 as 4 by w3 interrupted"),
+        (4, "done 2", "the claim with epoch 2 has lost the task"),
+        (5, "claim w2 1", "w2 has 1 as 5 until 185 after a cut"),
+        (6, "fail 5", "1 failed by 5, Task: no"),
+        (7, "interrupt w1 1 9", ""),
+        (8, "interrupt w1 2 1", "2 as 5 by w1 interrupted"),
+        (9, "claim w1 2", "w1 has 2 as 6 until 189 after a cut"),
+    ]);
+}
+
+#[test]
+fn a_report_that_comes_too_late_is_kept_once_and_changes_nothing_else() {
+    check(&[
+        (0, "claim w1 1 starts", "w1 has 1 as 1 until 180 and starts"),
+        (1, "dies 1", "1 lost at 1"),
+        (2, "done 1", "the claim with epoch 1 has lost the task"),
+        (2, "late 1", "1 too late: failed no"),
+        (3, "late 1", ""),
+        (4, "claim w2 1 starts", "w2 has 1 as 2 until 184 after a cut and starts"),
+        (5, "late 1", ""),
+        (6, "done 2", "1 done by 2: ok"),
+        (7, "late 2", "2 too late: failed no"),
     ]);
 }
 

@@ -1,7 +1,7 @@
 //! Random commands to the claim of a task.
 
 use crewlog_mq::Timestamp;
-use crewlog_planner::claim::{Claim, Ending, Executor, TaskCommand, TaskLease, TaskProgress};
+use crewlog_planner::claim::{Claim, Ending, Executor, LateOutcome, LateReport, TaskCommand, TaskLease, TaskProgress};
 use crewlog_planner::event::{FailureClass, Usage};
 use proptest::prelude::*;
 
@@ -20,6 +20,12 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
         1 => Just(TaskCommand::Unpark { by: "ada".into() }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
+        1 => (1..4_u32, 0..6_u64, executor.clone())
+            .prop_map(move |(attempt, epoch, executor)| TaskCommand::Interrupt { attempt, epoch, executor }),
+        1 => (1..4_u32, 0..6_u64, executor.clone()).prop_map(move |(attempt, epoch, executor)| {
+            let late = LateReport { attempt, epoch, executor, outcome: LateOutcome::Failed, text: "t".into() };
+            TaskCommand::ReportLate { late }
+        }),
         1 => (1..4_u32, executor, endings())
             .prop_map(move |(attempt, executor, ending)| TaskCommand::Report { claim: Claim { attempt, executor, now, ..Claim::default() }, ending }),
         1 => (1..4_u32).prop_map(move |attempt| TaskCommand::Withdraw { attempt }),
@@ -60,7 +66,7 @@ pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskComman
         TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
         TaskCommand::Report { claim, ending } => TaskCommand::Report { claim: Claim { now, ..claim }, ending },
-        TaskCommand::Withdraw { attempt } => TaskCommand::Withdraw { attempt },
+        TaskCommand::Withdraw { .. } | TaskCommand::Interrupt { .. } | TaskCommand::ReportLate { .. } => command,
         TaskCommand::FireTimer { epoch, is_dead, .. } => TaskCommand::FireTimer { epoch: of(epoch), now, is_dead },
     }
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crewlog_mq::{Event as MqEvent, Handler, Position, Timestamp};
-use crewlog_planner::claim::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskLease};
+use crewlog_planner::claim::{
+    Executor, LateOutcome, LateReport, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskLease,
+};
 use crewlog_planner::event::{
     Budget, Covered, Event, FailureClass, Order, Outcome, Parameters, PlannerCmd, PlannerConfig, Purpose, QuestionId,
     RetryClass, TaskStatus, Timer,
@@ -137,7 +139,7 @@ proptest! {
         });
         let default = Some(DefaultAnswer { answer: text.clone(), after_ms: epoch });
         let events = [
-            TaskEvent::TaskClaimed { attempt, executor, lease_until: Some(lease_until), epoch, cut_off: true, only_reports: epoch % 2 == 1, prompt },
+            TaskEvent::TaskClaimed { attempt, executor: executor.clone(), lease_until: Some(lease_until), epoch, cut_off: true, only_reports: epoch % 2 == 1, prompt },
             TaskEvent::TaskProgressed { epoch, progress: progress(&text) },
             TaskEvent::TaskUnparked { by: text.clone() },
             TaskEvent::TaskReleased { epoch, reason: text.clone(), cut_off: epoch % 2 == 1 },
@@ -147,6 +149,14 @@ proptest! {
             TaskEvent::UsageReported { attempt, epoch, usage },
             TaskEvent::NeedsClarification { attempt, epoch, question: text.clone(), default },
             TaskEvent::TaskWithdrawn { attempt },
+            TaskEvent::TaskInterrupted { attempt, epoch, executor: executor.clone() },
+            TaskEvent::TaskReportedLate(LateReport {
+                attempt,
+                epoch,
+                executor: executor.clone(),
+                outcome: LateOutcome::Asked,
+                text: text.clone(),
+            }),
             TaskEvent::TimerFired { epoch, due: lease_until },
         ];
         for event in events {
@@ -168,7 +178,8 @@ fn check_claim_event(
             assert_eq!(*epoch, epoch_before + 1, "each claim has the next epoch");
             assert!(lease_until.is_none_or(|until| until > now));
         }
-        TaskEvent::TaskUnparked { .. } => {}
+        TaskEvent::TaskUnparked { .. } | TaskEvent::TaskReportedLate(_) => {}
+        TaskEvent::TaskInterrupted { epoch, .. } => assert!(*epoch >= epoch_before, "an epoch never falls"),
         TaskEvent::TaskProgressed { epoch, .. } => {
             assert!(holder.is_some() && *epoch == epoch_before, "only the holder says {event:?}");
         }

@@ -10,7 +10,9 @@ use crewlog_mq::{
     Append, Cause, EventStore, ExecuteError, Expected, Handler, METADATA_BYTES_MAX, NewEvent, Query, Range, Recorded,
     Runner, Timestamp,
 };
-use crewlog_planner::claim::{self, Claim, Ending, Executor, RunDetails, TaskCommand, TaskEvent, TaskLease};
+use crewlog_planner::claim::{
+    self, Claim, Ending, Executor, LateOutcome, LateReport, RunDetails, TaskCommand, TaskEvent, TaskLease,
+};
 use crewlog_planner::event::{
     self, Amendment, Command, Edit, Event, FailureClass, Order, PlannerConfig, QuestionId, Setting, TaskStatus, Usage,
     plan_tag,
@@ -138,6 +140,10 @@ async fn send_all_task_commands(log: &mut Recording) {
     log.tell(2, claim(3, "a", 9_000, None)).await;
     log.tell(2, end(3, Ending::Stopped { reason: "not wanted".into() })).await;
     log.tell(2, TaskCommand::Withdraw { attempt: 4 }).await;
+    let late =
+        LateReport { attempt: 1, epoch: 1, executor: executor("a"), outcome: LateOutcome::Failed, text: "no".into() };
+    log.tell(2, TaskCommand::ReportLate { late }).await;
+    log.tell(9, TaskCommand::Interrupt { attempt: 1, epoch: 3, executor: executor("a") }).await;
 }
 
 /// Every command that changes a running plan; of long amendments only the results are recorded.
@@ -245,9 +251,11 @@ async fn every_command_replays_from_its_record_and_events() {
         ("End", 3),
         ("HandleExecutorEvent", 3),
         ("Initialize", 2),
+        ("Interrupt", 1),
         ("Pause", 2),
         ("PauseTask", 1),
         ("Report", 2),
+        ("ReportLate", 1),
         ("Resume", 2),
         ("ResumeTask", 1),
         ("Retry", 2),

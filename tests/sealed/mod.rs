@@ -106,6 +106,10 @@ fn reported() -> Vec<TaskEvent> {
         TaskEvent::TaskCompleted { attempt: 2, epoch: 2, result: marked("task result"), run: None },
         TaskEvent::NeedsClarification { attempt: 3, epoch: 3, question: marked("question"), default: None },
         TaskEvent::TaskReleased { epoch: 4, reason: marked("released"), cut_off: true },
+        TaskEvent::TaskReportedLate(crewlog_planner::claim::LateReport {
+            text: marked("too late"),
+            ..Default::default()
+        }),
     ]
 }
 

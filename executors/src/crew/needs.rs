@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Position, Recorded, Timestamp};
-use crewlog_planner::claim;
+use crewlog_planner::claim::{self, LateReport};
 use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
@@ -15,7 +15,7 @@ use crewlog_planner::listing::ListedPlan;
 use crewlog_planner::nesting;
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::prompt::headline;
-use crewlog_planner::state::{Measure, PlannerState, Question, Task};
+use crewlog_planner::state::{Measure, Question, Task};
 use crewlog_planner::text::{duration, millis, money};
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
@@ -249,19 +249,26 @@ fn of_question(open: &OpenPlan<'_>, question: &Question) -> Need {
     let mut holds_up = held_up(plan, open.view, |task| task == asker);
     holds_up.retain(|held| *held != open.within(asker));
     let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-    let text = question_text(open.view.state(), question, headline);
+    let text = question_text(open.view, question, headline);
     let due = open.view.state().due(Timer::Question(question.id));
     let default = question.default.as_ref().zip(due).map(|(default, due)| (default.answer.clone(), due));
     Need { choices, default, holds_up, actions, ..Need::new(kind, id.clone(), String::new(), text) }
 }
 
-/// The text of a question for people. One about a failed task quotes its error, which `shorten` shortens.
-pub fn question_text(state: &PlannerState, question: &Question, shorten: impl Fn(&str) -> String) -> String {
-    let error = state.task(question.task).and_then(|task| task.error.as_deref());
-    match error.filter(|error| question.purpose == Purpose::Failure && !error.is_empty()) {
-        Some(error) => question.question.replacen(error, &shorten(error), 1),
-        None => question.question.clone(),
-    }
+/// The text of a question for people. One about a failed task quotes its error, which `shorten` shortens, and a report that came
+/// too late.
+pub fn question_text(view: &PlanView, question: &Question, shorten: impl Fn(&str) -> String) -> String {
+    let Some(task) = view.state().task(question.task).filter(|_| question.purpose == Purpose::Failure) else {
+        return question.question.clone();
+    };
+    let error = task.error.as_deref().filter(|error| !error.is_empty());
+    let text =
+        error.map_or_else(|| question.question.clone(), |error| question.question.replacen(error, &shorten(error), 1));
+    let late = view.late_report(question.task).filter(|late| late.attempt == task.attempts);
+    let late = late.map(|LateReport { executor, outcome, text, .. }| {
+        format!("\n{executor} reported too late that it {}: {}", <&str>::from(*outcome), shorten(text))
+    });
+    text + &late.unwrap_or_default()
 }
 
 /// The item of a task that may not run before a person agrees.

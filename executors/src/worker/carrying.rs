@@ -17,7 +17,7 @@ use crate::attachments;
 use crate::breakers::Clearance;
 use crate::caller::host;
 use crate::changes::Interruption;
-use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session};
+use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session, report_late};
 use crate::consent::Input;
 use crate::crew::runs::{Member, Membership};
 use crate::metering::{Meter, Sight, Watched, greater};
@@ -163,6 +163,10 @@ impl Worker {
         };
         let end = TaskCommand::End { epoch, usage, ending: ending.clone() };
         let is_told = append(claim, end, &dispatch.cause).await;
+        if !is_told {
+            let by = (dispatch.attempt, epoch, self.life.executor(actor.name()));
+            report_late(claim, by, ending.clone(), &dispatch.cause).await;
+        }
         (is_told.then_some(ending), has_passed)
     }
 

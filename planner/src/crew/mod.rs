@@ -10,6 +10,7 @@ pub mod conflicts;
 pub mod consent;
 pub mod globs;
 pub mod leases;
+pub mod losses;
 pub mod messages;
 pub mod names;
 pub mod paths;

@@ -17,7 +17,7 @@ pub use command::Command;
 pub use config::{Budget, ExcerptProfile, Order, PlanFile, PlannerConfig, Usage};
 pub use executor::{Answered, Covered, Parameters, PlannerCmd, TaskInput};
 pub use failure::{FailureClass, RetryClass, RetryPolicy};
-pub use task::{Executor, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskProgress};
+pub use task::{Executor, LateOutcome, LateReport, OutputFile, PromptDigest, RunDetails, TaskEvent, TaskProgress};
 pub use timer::{QuestionId, Timer};
 
 /// The stream of all plans; a plan's aggregate is its id.

@@ -84,6 +84,33 @@ pub struct TaskProgress {
     pub session: Option<String>,
 }
 
+/// A report of an executor that had lost its task by then.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct LateReport {
+    /// The dispatch.
+    pub attempt: u32,
+    /// Its claim.
+    pub epoch: u64,
+    /// The executor.
+    pub executor: Executor,
+    /// How it ended.
+    pub outcome: LateOutcome,
+    /// The result, the error or the question.
+    pub text: String,
+}
+
+/// How a run ended whose report came too late.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, strum::IntoStaticStr)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+#[expect(missing_docs, reason = "they are the words")]
+pub enum LateOutcome {
+    Completed,
+    #[default]
+    Failed,
+    Asked,
+}
+
 /// An event of a task. `epoch` is that of the holder, and `attempt` the dispatch that it carries out.
 #[serde_with::skip_serializing_none]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -130,6 +157,10 @@ pub enum TaskEvent {
     NeedsClarification { attempt: u32, epoch: u64, question: String, default: Option<DefaultAnswer> },
     /// The plan stopped before this dispatch started, and withdrew it.
     TaskWithdrawn { attempt: u32 },
+    /// A worker saw it dispatched to an executor, or claimed by one, in a part of the log that is lost: it may have had effects.
+    TaskInterrupted { attempt: u32, epoch: u64, executor: Executor },
+    /// An executor that had lost the task reported its end.
+    TaskReportedLate(LateReport),
     /// The lease ended when it was due, or earlier because its holder is dead.
     TimerFired { epoch: u64, due: Timestamp },
 }
@@ -145,6 +176,7 @@ impl TaskEvent {
                 | Self::TaskFailed { .. }
                 | Self::NeedsClarification { .. }
                 | Self::TaskWithdrawn { .. }
+                | Self::TaskInterrupted { .. }
                 | Self::TimerFired { .. }
         )
     }

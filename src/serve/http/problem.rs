@@ -57,7 +57,7 @@ impl Problem {
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
         let status = match (failure.why, failure.code) {
-            (Why::Fault, _) => StatusCode::SERVICE_UNAVAILABLE,
+            (Why::Fault | Why::WentBack, _) => StatusCode::SERVICE_UNAVAILABLE,
             (Why::Unconsented, _) | (_, Code::Forbidden) => StatusCode::FORBIDDEN,
             (Why::Refused, Code::Nothing) => StatusCode::NOT_FOUND,
             (Why::Refused, Code::User | Code::Parse) => StatusCode::UNPROCESSABLE_ENTITY,
