@@ -32,10 +32,10 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
     ("the planner", &[&["planner/src/"]], &[&CREW], 14_640),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
-    ("the executors", &[&["executors/src/"]], &[&CREW], 10_700),
+    ("the executors", &[&["executors/src/"]], &[&CREW], 10_800),
     ("coordination", &[&CREW, &FACES], &[], 14_000),
     ("views", &[&VIEWS], &[], 9_160),
-    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_880),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 10_900),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -508,10 +508,10 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
 #[test]
 fn a_part_is_counted_wherever_its_files_are() {
     for (path, n_lines, expected) in [
-        ("src/a.rs", 10_880, None),
-        ("src/a.rs", 10_881, Some("src/")),
-        ("src/serve/a.rs", 10_881, Some("src/")),
-        ("src/tests.rs", 10_881, None),
+        ("src/a.rs", 10_900, None),
+        ("src/a.rs", 10_901, Some("src/")),
+        ("src/serve/a.rs", 10_901, Some("src/")),
+        ("src/tests.rs", 10_901, None),
         ("src/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/serve/mcp/a.rs", 14_001, Some("planner/src/crew/")),
         ("src/page/a.rs", 9_161, Some("src/demo/")),

@@ -41,6 +41,7 @@ mod queue;
 pub mod roster;
 pub mod run;
 pub mod runs;
+pub mod seal;
 pub mod secrets;
 mod seen;
 pub mod shell;

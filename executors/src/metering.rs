@@ -1,7 +1,6 @@
 //! Reads the run of an agent from its output while it runs: its session, and its usage, by which it is stopped when a budget is
 //! used up: that of its task, of its plan or of the day.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crewlog_planner::event::{Budget, Usage};
@@ -12,7 +11,7 @@ use crate::agent::Agent;
 use crate::breakers::is_nearly_used;
 use crate::roster::Roster;
 use crate::run::Stop;
-use crate::runs::Kept;
+use crate::runs::OutputTo;
 use crate::usage::AgentRun;
 
 /// A longer line is no event.
@@ -118,14 +117,14 @@ impl<'a> Watched<'a> {
 
 /// Reads a run from the file of its output while it runs.
 pub(crate) struct Meter {
-    file: PathBuf,
+    file: OutputTo,
     n_read: u64,
     rest: Vec<u8>,
     run: AgentRun,
 }
 
 impl Meter {
-    pub(crate) fn new(file: PathBuf) -> Self {
+    pub(crate) fn new(file: OutputTo) -> Self {
         Self { file, n_read: 0, rest: Vec::new(), run: AgentRun::default() }
     }
 
@@ -137,7 +136,7 @@ impl Meter {
     /// The usage so far, as far as the program reports it in lines of JSON.
     pub(crate) fn usage(&mut self) -> Usage {
         // There is no file before the first output.
-        if let Ok(kept) = Kept::open(&self.file)
+        if let Ok(kept) = self.file.kept()
             && kept.copy(self.n_read, &mut self.rest).is_ok()
         {
             self.n_read = kept.n_bytes;

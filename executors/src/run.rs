@@ -10,7 +10,7 @@ use crewlog_planner::text::{duration, millis};
 use tokio::sync::watch;
 
 use crate::output::{Outputs, Written, shortened};
-use crate::runs::Kept;
+use crate::runs::OutputTo;
 use crate::supervisor::{Ended, Exit, Spec, Supervisor};
 
 /// Between asking a program to end and killing it, unless the configuration sets another time.
@@ -73,7 +73,7 @@ pub struct Job<'a> {
     /// The task's description.
     pub parameters: &'a TaskInput,
     /// The file that keeps its output, if one does.
-    pub output: Option<PathBuf>,
+    pub output: Option<OutputTo>,
     /// The session of its program that an earlier run began here.
     pub session: Option<String>,
     /// The variables by which its program is an agent of the crew.
@@ -163,7 +163,7 @@ pub(crate) async fn run(
         cut_short => cut_short,
     };
     let ran_for = started.elapsed();
-    let file = output.and_then(|path| Kept::open(&path).and_then(|kept| kept.record()).ok()).map(Box::new);
+    let file = output.and_then(|to| to.kept().and_then(|kept| kept.record()).ok()).map(Box::new);
     match (ended, cut_short) {
         (ended, Some(CutShort::Stopped(stop))) => Err(Box::new((stop.ending(true), written_of(ended)))),
         (ended, Some(CutShort::TimedOut)) => {

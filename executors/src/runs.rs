@@ -5,20 +5,24 @@
 
 use std::cmp::Reverse;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use crewlog_mq::Timestamp;
 use crewlog_planner::claim::OutputFile;
 use crewlog_planner::plan::TaskId;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::caller::host;
 use crate::private::{PRIVATE, make_folder};
 use crate::programs::{digest, hex};
+use crate::seal::{HEAD_BYTES, OutputKeys, Seal};
 use crate::transcript::shown;
 
 /// The bytes kept of the start of an output, and of its end.
@@ -38,12 +42,21 @@ const LIVE: Duration = Duration::from_secs(120);
 const NAME_BYTES_MAX: usize = 120;
 
 /// The folder of the outputs of a log.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct OutputFiles {
     folder: PathBuf,
     bytes_max: u64,
     /// How long a run may print nothing before the inbox says so.
     pub quiet: Duration,
+    keys: Option<Arc<dyn OutputKeys>>,
+}
+
+/// The file of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputTo {
+    path: PathBuf,
+    /// Of an encrypted plan.
+    seal: Option<Seal>,
 }
 
 /// The end of an output.
@@ -55,17 +68,47 @@ pub struct LastOutput {
     pub at: Timestamp,
 }
 
+impl fmt::Debug for OutputFiles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputFiles").field("folder", &self.folder).finish_non_exhaustive()
+    }
+}
+
 impl OutputFiles {
     /// A folder, which need not exist, the bytes of all its files together, and the longest silence.
     #[must_use]
     pub fn new(folder: PathBuf, bytes_max: u64, quiet: Duration) -> Self {
-        Self { folder, bytes_max, quiet }
+        Self { folder, bytes_max, quiet, keys: None }
+    }
+
+    /// With the keys of encrypted plans.
+    #[must_use]
+    pub fn with_keys(self, keys: Option<Arc<dyn OutputKeys>>) -> Self {
+        Self { keys, ..self }
+    }
+
+    /// The file for a run of a plan, which may be encrypted by a key of this name; none if that is not here.
+    #[must_use]
+    pub fn to(&self, plan: &str, task: TaskId, attempt: u32, (epoch, key): (u64, Option<&str>)) -> Option<OutputTo> {
+        let seal = match key {
+            Some(name) => Some(Seal::new(self.keys.as_deref()?, name)?),
+            None => None,
+        };
+        Some(OutputTo { path: self.file(plan, task, attempt, epoch), seal })
+    }
+
+    /// The output in a file, up to now.
+    ///
+    /// # Errors
+    /// It cannot be read, or its key is not here.
+    pub fn open(&self, file: &Path) -> io::Result<Kept> {
+        Kept::open(file, Seal::of(file, self.keys.as_deref())?)
     }
 
     /// The last lines of the last run of an attempt here, as a person reads them.
     #[must_use]
     pub fn last_lines(&self, plan: &str, task: TaskId, attempt: u32, n_lines: usize) -> Option<LastOutput> {
-        let kept = Kept::open(&self.last(plan, task, attempt)?).ok()?;
+        let kept = self.open(&self.last(plan, task, attempt)?).ok()?;
         let (text, changed_at) = (kept.last_lines(LAST_BYTES_MAX).ok()?, kept.changed_at().ok()?);
         let shown = text.lines().map(shown).filter(|line| !line.trim().is_empty()).collect::<Vec<_>>();
         let since = changed_at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -158,23 +201,31 @@ fn folder_name(plan: &str) -> String {
 
 /// The output of a run, as it is written. A file that cannot be written costs the output, never the result.
 pub(crate) struct RunFile {
-    path: PathBuf,
+    to: OutputTo,
     file: Option<File>,
     n_bytes: u64,
 }
 
 impl RunFile {
     /// Made with the first byte.
-    pub(crate) const fn new(path: PathBuf) -> Self {
-        Self { path, file: None, n_bytes: 0 }
+    pub(crate) const fn new(to: OutputTo) -> Self {
+        Self { to, file: None, n_bytes: 0 }
     }
 
     pub(crate) fn write(&mut self, text: &[u8]) -> io::Result<()> {
         if self.file.is_none() && !text.is_empty() {
-            self.path.parent().map_or(Ok(()), make_folder)?;
-            self.file = Some(File::options().write(true).create(true).truncate(true).mode(PRIVATE).open(&self.path)?);
+            let OutputTo { path, seal } = &self.to;
+            path.parent().map_or(Ok(()), make_folder)?;
+            let file = File::options().write(true).create(true).truncate(true).mode(PRIVATE).open(path)?;
+            seal.as_ref().map_or(Ok(()), |seal| file.write_all_at(&seal.head(), 0))?;
+            self.file = Some(file);
         }
-        let (mut rest, Some(file)) = (text, &self.file) else { return Ok(()) };
+        let mut text = text.to_owned();
+        if let Some(seal) = &self.to.seal {
+            seal.apply(self.n_bytes, &mut text);
+        }
+        let start = head_bytes(self.to.seal.as_ref());
+        let (mut rest, Some(file)) = (text.as_slice(), &self.file) else { return Ok(()) };
         while !rest.is_empty() {
             let (at, room) = place(self.n_bytes);
             let (now, later) = rest.split_at(rest.len().min(usize::try_from(room).unwrap_or(usize::MAX)));
@@ -182,12 +233,12 @@ impl RunFile {
             {
                 check_space(file)?;
             }
-            file.write_all_at(now, at)?;
+            file.write_all_at(now, start + at)?;
             self.n_bytes += now.len() as u64;
             rest = later;
         }
         if self.n_bytes > 2 * HALF_BYTES {
-            file.write_all_at(&self.n_bytes.to_le_bytes(), 2 * HALF_BYTES)?;
+            file.write_all_at(&self.n_bytes.to_le_bytes(), start + 2 * HALF_BYTES)?;
         }
         Ok(())
     }
@@ -206,6 +257,17 @@ fn place(byte: u64) -> (u64, u64) {
     (at, HALF_BYTES - byte % HALF_BYTES)
 }
 
+fn head_bytes(seal: Option<&Seal>) -> u64 {
+    seal.map_or(0, |_| HEAD_BYTES)
+}
+
+impl OutputTo {
+    /// The output up to now.
+    pub(crate) fn kept(&self) -> io::Result<Kept> {
+        Kept::open(&self.path, self.seal.clone())
+    }
+}
+
 /// The part of an output that a file has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -213,20 +275,18 @@ pub struct Kept {
     pub n_bytes: u64,
     /// The file.
     pub file: PathBuf,
+    seal: Option<Seal>,
 }
 
 impl Kept {
-    /// The output in a file, up to now.
-    ///
-    /// # Errors
-    /// It cannot be read.
-    pub fn open(file: &Path) -> io::Result<Self> {
-        let length = fs::metadata(file)?.len();
+    fn open(file: &Path, seal: Option<Seal>) -> io::Result<Self> {
+        let start = head_bytes(seal.as_ref());
+        let length = fs::metadata(file)?.len().saturating_sub(start);
         let mut n_bytes = length.to_le_bytes();
         if length > 2 * HALF_BYTES {
-            File::open(file)?.read_exact_at(&mut n_bytes, 2 * HALF_BYTES)?;
+            File::open(file)?.read_exact_at(&mut n_bytes, start + 2 * HALF_BYTES)?;
         }
-        Ok(Self { n_bytes: u64::from_le_bytes(n_bytes), file: file.to_owned() })
+        Ok(Self { n_bytes: u64::from_le_bytes(n_bytes), file: file.to_owned(), seal })
     }
 
     /// The first byte of the end, which is kept too.
@@ -249,9 +309,13 @@ impl Kept {
             }
             let (at, room) = place(byte);
             let n_wanted = room.min(self.n_bytes - byte).min(bytes.len() as u64);
-            let n_read = file.read_at(&mut bytes[..usize::try_from(n_wanted).unwrap_or(usize::MAX)], at)?;
+            let start = head_bytes(self.seal.as_ref());
+            let n_read = file.read_at(&mut bytes[..usize::try_from(n_wanted).unwrap_or(usize::MAX)], start + at)?;
             if n_read == 0 {
                 break;
+            }
+            if let Some(seal) = &self.seal {
+                seal.apply(byte, &mut bytes[..n_read]);
             }
             to.write_all(&bytes[..n_read])?;
             byte += n_read as u64;
@@ -280,10 +344,13 @@ impl Kept {
         fs::metadata(&self.file)?.modified()
     }
 
-    /// The record of it in the log.
+    /// The record of it in the log: the hash of an encrypted output is that of the bytes in the file, which tells nothing of the text.
     pub(crate) fn record(&self) -> io::Result<OutputFile> {
         let mut hasher = Hashing(Sha256::new(), 0);
-        self.copy(0, &mut hasher)?;
+        match &self.seal {
+            Some(_) => drop(io::copy(&mut File::open(&self.file)?, &mut hasher)?),
+            None => self.copy(0, &mut hasher)?,
+        }
         Ok(OutputFile { host: host(), n_bytes: hasher.1, sha256: hex(&hasher.0.finalize()) })
     }
 }
@@ -306,10 +373,25 @@ impl Write for Hashing {
 mod tests {
     use super::*;
 
-    fn text_of(file: &Path) -> String {
+    /// One key, of one name.
+    struct Key;
+
+    const NAME: &str = "0123456789abcdef0123456789abcdef";
+
+    impl OutputKeys for Key {
+        fn output_key(&self, name: &str) -> Option<[u8; 32]> {
+            (name == NAME).then_some([7; 32])
+        }
+    }
+
+    fn text_of(kept: &Kept) -> String {
         let mut text = Vec::new();
-        Kept::open(file).unwrap().copy(0, &mut text).unwrap();
+        kept.copy(0, &mut text).unwrap();
         String::from_utf8(text).unwrap()
+    }
+
+    fn plain(path: PathBuf) -> RunFile {
+        RunFile::new(OutputTo { path, seal: None })
     }
 
     #[test]
@@ -317,25 +399,35 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let half = usize::try_from(HALF_BYTES).unwrap();
         let all: String = (0..3 * half / 16).map(|n| format!("{n:015}\n")).collect();
-        for n_bytes in [1, half - 1, half, half + 16, 2 * half - 1, 2 * half, 2 * half + 16, 3 * half] {
-            let (path, text) = (folder.path().join(n_bytes.to_string()), &all[..n_bytes]);
-            let mut file = RunFile::new(path.clone());
+        let files = OutputFiles::new(folder.path().to_owned(), 0, QUIET).with_keys(Some(Arc::new(Key)));
+        let lengths = [1, half - 1, half, half + 16, 2 * half - 1, 2 * half, 2 * half + 16, 3 * half];
+        for (n_bytes, key) in lengths.into_iter().flat_map(|n_bytes| [(n_bytes, None), (n_bytes, Some(NAME))]) {
+            let text = &all[..n_bytes];
+            let to = files.to("p", TaskId(1), 1, (n_bytes as u64, key)).unwrap();
+            let (path, mut file) = (to.path.clone(), RunFile::new(to.clone()));
             text.as_bytes().chunks(70_001).for_each(|piece| file.write(piece).unwrap());
-            let kept = Kept::open(&path).unwrap();
+            let kept = files.open(&path).unwrap();
+            assert_eq!(kept, to.kept().unwrap());
             assert_eq!(kept.n_bytes, n_bytes as u64);
             let n_dropped = n_bytes.saturating_sub(2 * half);
             let expected = match n_dropped {
                 0 => text.to_owned(),
                 n => format!("{}\n... {n} bytes dropped ...\n{}", &text[..half], &text[half + n..]),
             };
-            assert!(text_of(&path) == expected, "{n_bytes}");
-            assert!(fs::metadata(&path).unwrap().len() <= 2 * HALF_BYTES + 8);
-            let record = kept.record().unwrap();
-            assert_eq!(record.n_bytes, expected.len() as u64);
+            assert!(text_of(&kept) == expected, "{n_bytes}");
+            let n_head = if key.is_some() { HEAD_BYTES } else { 0 };
+            assert!(fs::metadata(&path).unwrap().len() <= n_head + 2 * HALF_BYTES + 8);
+            let (record, stored) = (kept.record().unwrap(), fs::read(&path).unwrap());
+            let is_hidden = !stored.windows(8).any(|piece| piece == &all.as_bytes()[..8]) || n_bytes < 8;
+            assert_eq!(is_hidden, key.is_some() || n_bytes < 8, "{n_bytes}");
+            match key {
+                None => assert_eq!(record.n_bytes, expected.len() as u64),
+                Some(_) => assert_eq!(record.sha256, hex(&Sha256::digest(&stored))),
+            }
             let last = kept.last_lines(33).unwrap();
             assert!(text.ends_with(&last) && last.len() <= 33 && !last.is_empty(), "{n_bytes} {last:?}");
         }
-        assert!(RunFile::new(folder.path().join("none")).write(b"").is_ok() && !folder.path().join("none").exists());
+        assert!(plain(folder.path().join("none")).write(b"").is_ok() && !folder.path().join("none").exists());
     }
 
     #[tokio::test]
@@ -344,7 +436,7 @@ mod tests {
         let runs = OutputFiles::new(folder.path().join("runs"), 100, QUIET);
         let write = |plan: &str, task: u64, age: u64| {
             let path = runs.file(plan, TaskId(task), 1, 1);
-            RunFile::new(path.clone()).write(&[b'x'; 30]).unwrap();
+            plain(path.clone()).write(&[b'x'; 30]).unwrap();
             let at = SystemTime::now() - Duration::from_secs(age);
             File::options().write(true).open(&path).unwrap().set_modified(at).unwrap();
         };
@@ -371,8 +463,29 @@ mod tests {
         let runs = OutputFiles::new(folder.path().to_owned(), 0, QUIET);
         assert_eq!(runs.last("p", TaskId(1), 1), None);
         for (task, attempt, epoch) in [(1, 1, 2), (1, 1, 10), (1, 2, 11), (11, 1, 12)] {
-            RunFile::new(runs.file("p", TaskId(task), attempt, epoch)).write(b"x").unwrap();
+            plain(runs.file("p", TaskId(task), attempt, epoch)).write(b"x").unwrap();
         }
         assert_eq!(runs.last("p", TaskId(1), 1), Some(runs.file("p", TaskId(1), 1, 10)));
+    }
+
+    #[test]
+    fn an_encrypted_output_is_read_only_with_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = OutputFiles::new(folder.path().to_owned(), 0, QUIET);
+        assert_eq!(files.to("p", TaskId(1), 1, (1, Some(NAME))), None, "without keys it is not written");
+        let with_keys = files.clone().with_keys(Some(Arc::new(Key)));
+        assert_eq!(with_keys.to("p", TaskId(1), 1, (1, Some("another key"))), None);
+        let write = |epoch| {
+            let to = with_keys.to("p", TaskId(1), 1, (epoch, Some(NAME))).unwrap();
+            RunFile::new(to.clone()).write(b"the same text").unwrap();
+            fs::read(to.path).unwrap()
+        };
+        assert_ne!(write(1)[HEAD_BYTES as usize..], write(2)[HEAD_BYTES as usize..], "each file has its own stream");
+        let file = files.file("p", TaskId(1), 1, 1);
+        assert_eq!(text_of(&with_keys.open(&file).unwrap()), "the same text");
+        let refused = files.open(&file).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(files.last_lines("p", TaskId(1), 1, 3), None);
+        assert!(!format!("{:?}", with_keys.to("p", TaskId(1), 1, (3, Some(NAME)))).contains("7, 7"));
     }
 }

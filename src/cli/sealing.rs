@@ -1,8 +1,10 @@
 //! The program's only access to sealing: options, the layer over the log, and the check before a sealed plan changes.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
+use crewlog_executors::seal::OutputKeys;
 use crewlog_mq::EventStore;
 use crewlog_planner::sealed;
 
@@ -45,6 +47,11 @@ impl KeyPlace {
         Ok(store.veiled(std::sync::Arc::new(self.open(folder)?)))
     }
 
+    /// The keys of the outputs of sealed plans, if an operator's key is given.
+    pub fn of_outputs(&self, folder: PathBuf) -> Result<Option<Arc<dyn OutputKeys>>, Failure> {
+        Ok(self.open(folder)?.of_outputs())
+    }
+
     /// Checks that the texts of a plan with these tags can be read, if it is sealed.
     pub fn check(&self, folder: PathBuf, plan: &str, tags: &[String]) -> Result<(), Failure> {
         match sealed::key_of(tags) {
@@ -66,6 +73,11 @@ impl KeyPlace {
     #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
     pub fn veiled(&self, _: PathBuf, store: EventStore) -> Result<EventStore, Failure> {
         Ok(store)
+    }
+
+    #[expect(clippy::unnecessary_wraps, reason = "with sealing it can fail")]
+    pub fn of_outputs(&self, _: PathBuf) -> Result<Option<Arc<dyn OutputKeys>>, Failure> {
+        Ok(None)
     }
 
     pub fn check(&self, _: PathBuf, plan: &str, tags: &[String]) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use crewlog_executors::caller::host;
-use crewlog_executors::runs::{Kept, OutputFiles};
+use crewlog_executors::runs::OutputFiles;
 use crewlog_executors::transcript;
 use crewlog_mq::{EventStore, Query, Range, Start};
 use crewlog_planner::claim::{self, TaskEvent};
@@ -61,7 +61,7 @@ pub async fn logs(session: &Session, Logs { target, follow, attempt }: Logs) -> 
         if n_bytes > 0 {
             text.extend(b"\n... the run was cut short; the next one:\n");
         }
-        let kept = Kept::open(&file).map_err(Failure::output)?;
+        let kept = runs.open(&file).map_err(unreadable)?;
         kept.copy(0, &mut text).map_err(Failure::output)?;
         n_bytes += kept.n_bytes;
     }
@@ -100,7 +100,7 @@ impl Attempt<'_> {
             (0, Vec::new(), None, 0, false, false);
         loop {
             let now = self.runs.last(self.plan, self.task, self.attempt);
-            if let Some(kept) = now.as_ref().and_then(|file| Kept::open(file).ok()) {
+            if let Some(kept) = now.as_ref().and_then(|file| self.runs.open(file).ok()) {
                 // The task may have been taken over.
                 if file.replace(kept.file.clone()).is_some_and(|before| before != kept.file) {
                     (shown, line) = (0, Vec::new());
@@ -148,9 +148,14 @@ impl Attempt<'_> {
         Ok(match events.iter().rev().find_map(|envelope| file(&envelope.event)) {
             Some(file) if file.host != host() => format!("{} has it", file.host),
             Some(_) => "it was removed to make room (runs_bytes_max)".to_owned(),
-            None => "it has not run here, has printed nothing, or its plan is encrypted".to_owned(),
+            None => "it has not run here, or has printed nothing".to_owned(),
         })
     }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is given to map_err")]
+fn unreadable(error: std::io::Error) -> Failure {
+    Failure::user(format!("the output cannot be read: {error}"))
 }
 
 fn print(line: &str, mut to: impl Write) -> std::io::Result<()> {

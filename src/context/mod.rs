@@ -361,7 +361,7 @@ impl Session {
     pub fn outputs(&self) -> Result<OutputFiles, Failure> {
         let Config { runs_bytes_max, quiet, .. } = self.config()?;
         let (bytes_max, quiet) = (runs_bytes_max.unwrap_or(RUNS_BYTES_MAX), quiet.unwrap_or(QUIET));
-        Ok(OutputFiles::new(self.place.runs_folder(), bytes_max, quiet))
+        Ok(OutputFiles::new(self.place.runs_folder(), bytes_max, quiet).with_keys(self.place.output_keys()?))
     }
 
     /// Says that a copy of the log has no outputs of runs, if there are any.

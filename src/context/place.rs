@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crewlog_executors::crew::owner::{distrusted, is_there};
@@ -13,6 +14,7 @@ use crewlog_executors::crew::project::prepare;
 use crewlog_executors::crew::worktree::{FOLDER, Repository, upwards};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_executors::private::state_folder;
+use crewlog_executors::seal::OutputKeys;
 use crewlog_mq::{Error, EventStore, Options, Rewrite, is_postgres_url, shown_url};
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -185,6 +187,11 @@ impl Place {
     /// The folder with the keys of sealed plans, unless the user names another one.
     pub fn keys_folder(&self) -> PathBuf {
         self.beside("keys")
+    }
+
+    /// The keys of the outputs of sealed plans, if they can be opened here.
+    pub fn output_keys(&self) -> Result<Option<Arc<dyn OutputKeys>>, Failure> {
+        self.keys.of_outputs(self.keys_folder())
     }
 
     /// Checks that the texts of a plan with these tags can be read, if it is sealed.

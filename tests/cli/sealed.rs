@@ -54,6 +54,21 @@ fn marked_files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
     paths.flat_map(marked).collect()
 }
 
+/// It is in `runs` next to the log, which has no clear text: see the scene below.
+#[test]
+fn the_output_of_a_sealed_plan_is_read_with_its_key_alone() {
+    let scene = scene();
+    let plan = sealed_plan(&scene);
+    let (first, third) = (format!("{plan}/1"), format!("{plan}/3"));
+    let logs = |task: &str| scene.run(&with("a.key", &["logs", task])).expect(0).stdout;
+    assert_eq!((logs(&first), logs(&third)), ("xyzzy\n".to_owned(), "xyzzy\n".to_owned()));
+    assert_eq!(scene.run(&with("a.key", &["logs", &first, "--follow"])).expect(0).stdout, "xyzzy\n");
+    scene.run(&["logs", &first]).expect(1).says(&["the output is encrypted, and its key is not here", "--key-file"]);
+    assert!(!scene.run(&["show", &third]).expect(0).stdout.contains(MARK));
+    scene.run(&with("a.key", &["keys", "destroy", &plan, "--yes"])).expect(0);
+    scene.run(&with("a.key", &["logs", &first])).expect(1).says(&["the output is encrypted"]);
+}
+
 #[test]
 fn a_sealed_plan_runs_and_its_texts_are_in_neither_log_export_nor_backup() {
     let scene = scene();

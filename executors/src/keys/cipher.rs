@@ -132,6 +132,11 @@ impl SessionKey {
         Self { secret, sealing, nonces }
     }
 
+    /// The key of the outputs of its plans.
+    pub(super) fn of_outputs(&self) -> [u8; KEY_BYTES] {
+        self.secret.derived("crewlog 1 outputs of runs").0
+    }
+
     pub(super) fn seal(&self, place: &Place<'_>, text: &str) -> String {
         let bound_to = place.joined();
         let hash = blake3::Hasher::new_keyed(&self.nonces.0).update(&bound_to).update(text.as_bytes()).finalize();

@@ -17,6 +17,8 @@ use crewlog_mq::Position;
 use serde::Serialize;
 use uuid::Uuid;
 
+use crate::seal::OutputKeys;
+
 pub use self::error::KeyError;
 pub use self::sessions::{asked_before, plans_of, record_destroyed};
 
@@ -135,6 +137,15 @@ pub struct Rotated {
     pub n_left: usize,
     /// Sessions whose keys are under neither key, or damaged; identified by the key's name if nothing else is known.
     pub not_wrapped: Vec<String>,
+}
+
+impl OutputKeys for Keys {
+    fn output_key(&self, name: &str) -> Option<[u8; 32]> {
+        match self.access(name) {
+            Ok(Access::Open(key)) => Some(key.of_outputs()),
+            Ok(Access::Destroyed | Access::NoOperatorKey | Access::NoSessionKey) | Err(_) => None,
+        }
+    }
 }
 
 impl Keys {
@@ -256,6 +267,12 @@ impl Keys {
             Access::Open(_) => Ok(()),
             closed => Err(self.why_closed(&closed, name, plan)),
         }
+    }
+
+    /// The keys of outputs, if an operator's key is given.
+    #[must_use]
+    pub fn of_outputs(self) -> Option<Arc<dyn OutputKeys>> {
+        self.operator.is_some().then(|| Arc::new(self) as Arc<dyn OutputKeys>)
     }
 
     fn why_closed(&self, access: &Access, name: &str, plan: &str) -> KeyError {

@@ -9,6 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 
 use crate::output::{Outputs, Written};
+use crate::runs::OutputTo;
 use crate::secrets::SecretTexts;
 
 /// The name in the process list, free of the program's own.
@@ -38,7 +39,7 @@ pub struct Spec {
     /// True if every process that it starts ends with it, in any session; else a daemon continues.
     pub ends_all: bool,
     /// The file that keeps its output while it runs and after, if one does.
-    pub output: Option<PathBuf>,
+    pub output: Option<OutputTo>,
 }
 
 impl Spec {

@@ -181,8 +181,8 @@ impl Worker {
     ) -> (Ending, Usage) {
         let (stop, mut run_stop) = watch::channel(None);
         let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
-        let files = self.roster.outputs.as_ref().filter(|_| key_of(tags).is_none());
-        let file = files.map(|files| files.file(plan, *task, *attempt, epoch));
+        let files = self.roster.outputs.as_ref();
+        let file = files.and_then(|files| files.to(plan, *task, *attempt, (epoch, key_of(tags))));
         let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
         let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
         let session = session.filter(|id| !id.is_empty());
