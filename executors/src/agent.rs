@@ -11,13 +11,16 @@ use crewlog_planner::event::{FailureClass, Usage};
 use crewlog_planner::plan::NodeKind;
 use crewlog_planner::prompt::{FAILED, QUESTION, split_default};
 use crewlog_planner::text::millis;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
 use crate::limits::resets_in;
+use crate::metering::{Meter, greater, metered};
 use crate::output::{Outputs, Written, shortened};
 use crate::programs::ProgramConsent;
-use crate::run::{Finished, Job, Stop, run};
+use crate::run::{Executor, Finished, Job, Report, Sink, Stop, run};
 use crate::shell::{Shell, shell_word};
 use crate::supervisor::Spec;
 use crate::usage::{Reported, read, usage_so_far, with_estimate, with_unknown};
@@ -109,54 +112,10 @@ impl Agent {
         only.chain(variables).chain([self.program.line()]).chain(resume).collect::<Vec<_>>().join(" ")
     }
 
-    /// Carries out a task by its prompt until it ends or `stop` asks to stop it. Supervisor, environment and timeout
-    /// are those of `shell`. Returns its ending and the reported usage. No child process is left when this returns.
-    pub async fn run(
-        &self,
-        shell: &Shell,
-        job: Job<'_>,
-        prompt: String,
-        stop: &mut watch::Receiver<Option<Stop>>,
-    ) -> (Ending, Usage) {
-        let counts_tokens = job.parameters.counts_tokens;
-        let resumed = self.resume.as_ref().zip(job.session.as_ref());
-        let resumed = resumed.map(|(words, id)| words.iter().map(|word| word.replace(SESSION, id)).collect());
-        let program = resumed.map_or_else(|| self.program.clone(), Program::Argv);
-        let (argv, input) = match self.prompt {
-            PromptBy::Stdin => (program.argv(None), Some(prompt.clone())),
-            PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
-                return (self.too_long(prompt.len()), Usage::default());
-            }
-            PromptBy::Argument => (program.argv(Some(&prompt)), None),
-        };
-        let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
-        let timeout = timeout.or(self.timeout).unwrap_or(shell.timeout);
-        let spec = job.spec(argv, input, shell.env.iter().chain(&self.env).cloned().collect());
-        let spec = Spec { ends_all: true, passes: self.passes.clone(), ..spec };
-        match run(&shell.supervisor, spec, Outputs::Apart, (timeout, self.grace.unwrap_or(shell.grace)), stop).await {
-            Ok(finished) => {
-                let Reported { text, usage, failure } = read(&finished.written.out.text);
-                // A text within JSON was hidden by its escapes.
-                let text = shell.supervisor.redacted(&text);
-                let failure = failure.map(|said| shell.supervisor.redacted(&said));
-                let usage = with_unknown(with_estimate(usage, counts_tokens, &prompt, &text));
-                let ending = match finished.failure(failure.as_deref()) {
-                    None => answered(finished, &text),
-                    Some(how) => self.failed(finished, &how, &text),
-                };
-                (ending, usage)
-            }
-            Err(cut_short) => match *cut_short {
-                (Ending::Failed { error, class: class @ FailureClass::NotStarted, run }, _) => {
-                    let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", self.name);
-                    (Ending::Failed { error, class, run }, Usage::default())
-                }
-                (ending, Written { out, .. }) => {
-                    let usage = with_estimate(usage_so_far(&out.text), counts_tokens, &prompt, &out.text);
-                    (ending, with_unknown(usage))
-                }
-            },
-        }
+    /// As its program is run by a worker.
+    #[must_use]
+    pub fn on<'a>(&'a self, shell: &'a Shell) -> Launcher<'a> {
+        Launcher { agent: self, shell }
     }
 
     /// A retry cannot help, so it counts as a failure of the task.
@@ -188,6 +147,76 @@ impl Agent {
         };
         let said = [end_of(&out), end_of(&err)].into_iter().filter(|text| !text.is_empty());
         finished.failed(how, &said.collect::<Vec<_>>().join("\n"), class)
+    }
+}
+
+/// An agent with the supervisor, the environment and the timeout of a shell.
+#[derive(Debug, Clone, Copy)]
+pub struct Launcher<'a> {
+    agent: &'a Agent,
+    shell: &'a Shell,
+}
+
+impl Executor for Launcher<'_> {
+    fn run<'a>(
+        &'a self,
+        job: Job<'a>,
+        sink: &'a Sink,
+        stop: &'a mut watch::Receiver<Option<Stop>>,
+    ) -> BoxFuture<'a, Report> {
+        self.run_program(job, sink, stop).boxed()
+    }
+}
+
+impl Launcher<'_> {
+    async fn run_program(&self, job: Job<'_>, sink: &Sink, stop: &mut watch::Receiver<Option<Stop>>) -> Report {
+        let Self { agent, shell } = self;
+        let (counts_tokens, prompt) = (job.parameters.counts_tokens, job.prompt.clone());
+        let resumed = agent.resume.as_ref().zip(job.session.as_ref());
+        let resumed = resumed.map(|(words, id)| words.iter().map(|word| word.replace(SESSION, id)).collect());
+        let program = resumed.map_or_else(|| agent.program.clone(), Program::Argv);
+        let (argv, input) = match agent.prompt {
+            PromptBy::Stdin => (program.argv(None), Some(prompt.clone())),
+            PromptBy::Argument if prompt.len() > ARGUMENT_BYTES_MAX => {
+                return Report::of(agent.too_long(prompt.len()));
+            }
+            PromptBy::Argument => (program.argv(Some(&prompt)), None),
+        };
+        let timeout = job.parameters.timeout_ms.map(Duration::from_millis);
+        let timeout = timeout.or(agent.timeout).unwrap_or(shell.timeout);
+        let mut meter = job.output.clone().map(Meter::new);
+        let spec = job.spec(argv, input, shell.env.iter().chain(&agent.env).cloned().collect());
+        let spec = Spec { ends_all: true, passes: agent.passes.clone(), ..spec };
+        let limits = (timeout, agent.grace.unwrap_or(shell.grace));
+        let ran = tokio::select! {
+            ran = run(&shell.supervisor, spec, Outputs::Apart, limits, stop) => ran,
+            never = metered(&mut meter, sink) => match never {},
+        };
+        // The rest of it.
+        let used = meter.as_mut().map(|meter| meter.read(sink)).unwrap_or_default();
+        let all =
+            |usage: Usage, said: &str| with_unknown(with_estimate(greater(usage, &used), counts_tokens, &prompt, said));
+        match ran {
+            Ok(finished) => {
+                let Reported { text, usage, failure } = read(&finished.written.out.text);
+                // A text within JSON was hidden by its escapes.
+                let text = shell.supervisor.redacted(&text);
+                let failure = failure.map(|said| shell.supervisor.redacted(&said));
+                let usage = all(usage, &text);
+                let ending = match finished.failure(failure.as_deref()) {
+                    None => answered(finished, &text),
+                    Some(how) => agent.failed(finished, &how, &text),
+                };
+                Report { ending, usage }
+            }
+            Err(cut_short) => match *cut_short {
+                (Ending::Failed { error, class: class @ FailureClass::NotStarted, run }, _) => {
+                    let error = format!("{error}\nit is the command of [executors.{}] in crewlog.toml", agent.name);
+                    Report::of(Ending::Failed { error, class, run })
+                }
+                (ending, Written { out, .. }) => Report { ending, usage: all(usage_so_far(&out.text), &out.text) },
+            },
+        }
     }
 }
 

@@ -11,6 +11,7 @@ pub mod agent;
 pub mod agents;
 pub mod attachments;
 pub mod breakers;
+mod budgets;
 pub mod caller;
 mod changes;
 pub mod checking;

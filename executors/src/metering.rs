@@ -1,16 +1,12 @@
-//! Reads the run of an agent from its output while it runs: its session, and its usage, by which it is stopped when a budget is
-//! used up: that of its task, of its plan or of the day.
+//! Reads the run of an agent from its output while it runs: its session and its usage.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
-use crewlog_planner::event::{Budget, Usage};
-use crewlog_planner::state::{Measure, PlannerState, Task};
+use crewlog_planner::event::Usage;
 use serde_json::Value;
 
-use crate::agent::Agent;
-use crate::breakers::is_nearly_used;
-use crate::roster::Roster;
-use crate::run::Stop;
+use crate::run::Sink;
 use crate::runs::OutputTo;
 use crate::usage::AgentRun;
 
@@ -19,99 +15,13 @@ const LINE_BYTES_MAX: usize = 8 << 20;
 /// How often the output of a run is read.
 const METER_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The rest of the budgets of a task and of its plan, for the next run of the task.
-pub(crate) fn left_for_run(state: &PlannerState, task: &Task) -> Budget {
-    if task.plan.compensates.is_some() {
-        return Budget::default();
-    }
-    let rest = |measure: Measure| {
-        let limit = measure.limit(&state.config.budget)?;
-        Some(limit.saturating_sub(measure.of(&state.spent())))
-    };
-    // A task that has used its budget up starts again only if a person says so: then it has its budget again.
-    let rest_of = |budget: u64| task.spent.cost_micros.checked_rem(budget).map_or(0, |used| budget - used);
-    let own = task.plan.budget_micros.map(rest_of);
-    let of_task = Budget { cost_micros: own, ..Budget::default() };
-    Budget { tokens: rest(Measure::Tokens), cost_micros: rest(Measure::Cost), duration_ms: None }.least(of_task)
-}
-
 /// The usage of a run, as it was reported at its end and as it was read while it ran: of each amount the greater.
 pub(crate) fn greater(reported: Usage, read: &Usage) -> Usage {
-    let cost_micros = reported.cost_micros.max(read.cost_micros);
-    let has_tokens = read.input_tokens > 0 || read.output_tokens > 0;
     Usage {
         input_tokens: reported.input_tokens.max(read.input_tokens),
         output_tokens: reported.output_tokens.max(read.output_tokens),
-        cost_micros,
-        n_without_tokens: if has_tokens { 0 } else { reported.n_without_tokens },
-        n_without_cost: if cost_micros > 0 { 0 } else { reported.n_without_cost },
+        cost_micros: reported.cost_micros.max(read.cost_micros),
         ..reported
-    }
-}
-
-/// A run of an agent, as its output shows it.
-pub(crate) struct Watched<'a> {
-    roster: &'a Roster,
-    agent: &'a Agent,
-    /// The rest of its budgets.
-    budget: &'a Budget,
-    target: String,
-    /// True after a warning.
-    is_told: bool,
-    /// True if it began with nothing left for today: a person said so.
-    is_beyond_today: bool,
-}
-
-/// A fact about a run.
-pub(crate) enum Sight {
-    /// The id of its session, once.
-    Session(String),
-    /// It has used the rest of a budget, as far as its program reports it while it runs.
-    OverBudget(Stop),
-}
-
-impl<'a> Watched<'a> {
-    /// A run that begins now, with the rest of its budgets.
-    pub(crate) fn new(roster: &'a Roster, agent: &'a Agent, budget: &'a Budget, target: String) -> Self {
-        let today = roster.limits.as_ref().and_then(|limits| limits.left_today(agent));
-        let is_beyond_today = today.is_some_and(|today| today.left() == 0);
-        Self { roster, agent, budget, target, is_told: false, is_beyond_today }
-    }
-
-    /// Waits for the next.
-    pub(crate) async fn next(&mut self, meter: &mut Meter) -> Sight {
-        loop {
-            tokio::time::sleep(METER_INTERVAL).await;
-            let is_known = meter.session().is_some();
-            let used = meter.usage();
-            if let Some(session) = meter.session().filter(|_| !is_known) {
-                return Sight::Session(session.to_owned());
-            }
-            // A run that has ended, and exits, has its result.
-            if let Some(stop) = self.over_budget(&used).filter(|_| !meter.run.has_ended()) {
-                return Sight::OverBudget(stop);
-            }
-        }
-    }
-
-    fn over_budget(&mut self, used: &Usage) -> Option<Stop> {
-        let today = self.roster.limits.as_ref().and_then(|limits| limits.left_today(self.agent));
-        let limits = Measure::ALL.map(|measure| (measure, measure.limit(self.budget), None));
-        let today = today
-            .filter(|_| !self.is_beyond_today)
-            .map(|today| (Measure::Cost, Some(today.left()), Some(today.ends_in_ms)));
-        for (measure, left, wait_ms) in limits.into_iter().chain(today) {
-            let (Some(left), amount) = (left, measure.of(used)) else { continue };
-            let of_day = if wait_ms.is_some() { " for today" } else { "" };
-            let words = || format!("{} of {} that were left{of_day}", measure.words(amount), measure.words(left));
-            if amount >= left {
-                return Some(Stop::OverBudget { error: format!("stopped: it has used {}", words()), wait_ms });
-            }
-            if is_nearly_used(amount, left) && !std::mem::replace(&mut self.is_told, true) {
-                tracing::warn!("{} has used {}", self.target, words());
-            }
-        }
-        None
     }
 }
 
@@ -128,13 +38,8 @@ impl Meter {
         Self { file, n_read: 0, rest: Vec::new(), run: AgentRun::default() }
     }
 
-    /// The id of its session, as far as the output was read.
-    pub(crate) fn session(&self) -> Option<&str> {
-        self.run.session.as_deref()
-    }
-
-    /// The usage so far, as far as the program reports it in lines of JSON.
-    pub(crate) fn usage(&mut self) -> Usage {
+    /// Reads on, and passes the news on. Returns the usage so far, as far as the program reports it in lines of JSON.
+    pub(crate) fn read(&mut self, sink: &Sink) -> Usage {
         // There is no file before the first output.
         if let Ok(kept) = self.file.kept()
             && kept.copy(self.n_read, &mut self.rest).is_ok()
@@ -150,6 +55,26 @@ impl Meter {
                 event.filter(Value::is_object).into_iter().for_each(|event| self.run.take(&event));
             }
         }
-        self.run.so_far()
+        let (used, session) = (self.run.so_far(), self.run.session.clone());
+        // A run that has ended, and exits, has its result: it is not stopped for a budget.
+        let counts = !self.run.has_ended();
+        sink.send_if_modified(|known| {
+            let before = known.clone();
+            known.session = session;
+            if counts {
+                known.used = used;
+            }
+            *known != before
+        });
+        used
+    }
+}
+
+/// Reads the output of a run again and again, as long as it is polled.
+pub(crate) async fn metered(meter: &mut Option<Meter>, sink: &Sink) -> Infallible {
+    let Some(meter) = meter else { return std::future::pending().await };
+    loop {
+        tokio::time::sleep(METER_INTERVAL).await;
+        meter.read(sink);
     }
 }

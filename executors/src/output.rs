@@ -132,7 +132,7 @@ pub(crate) async fn collect(
     };
     let n_more = if err.is_some() { AGENT_BYTES_MORE } else { 0 };
     let file = RefCell::new(file);
-    let sink = |n_more| Sink {
+    let sink = |n_more| Pipe {
         redactor: Redactor::new(Rc::clone(&secrets)),
         output: Output { n_more, ..Output::default() },
         file: &file,
@@ -149,7 +149,7 @@ pub(crate) async fn collect(
 }
 
 /// The places that an output goes to.
-struct Sink<'f> {
+struct Pipe<'f> {
     redactor: Redactor,
     output: Output,
     /// Unset once it cannot be written.
@@ -159,7 +159,7 @@ struct Sink<'f> {
     n_bytes: u64,
 }
 
-impl Sink<'_> {
+impl Pipe<'_> {
     fn take(&mut self, bytes: &[u8], are_last: bool) {
         self.n_bytes += bytes.len() as u64;
         let text = self.redactor.take(bytes, are_last);
@@ -182,7 +182,7 @@ impl Sink<'_> {
     }
 }
 
-async fn drain(from: Option<Receiver>, to: &mut Sink<'_>) {
+async fn drain(from: Option<Receiver>, to: &mut Pipe<'_>) {
     let (Some(mut from), mut bytes) = (from, [0; 8192]) else { return };
     while let Ok(n_read @ 1..) = from.read(&mut bytes).await {
         to.take(&bytes[..n_read], false);
@@ -198,7 +198,7 @@ mod tests {
         let secrets = Rc::new(serde_json::from_str(secrets).unwrap());
         let file = RefCell::new(None);
         let (redactor, output) = (Redactor::new(secrets), Output::default());
-        let mut sink = Sink { redactor, output, file: &file, line: None, n_bytes: 0 };
+        let mut sink = Pipe { redactor, output, file: &file, line: None, n_bytes: 0 };
         parts.iter().for_each(|part| sink.take(part, false));
         sink.end()
     }

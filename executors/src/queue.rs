@@ -12,8 +12,8 @@ use crewlog_planner::sealed::{is_task_undecryptable, key_of};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
+use crate::budgets::left_for_run;
 use crate::history::History;
-use crate::metering::left_for_run;
 use crate::plans::plan_of;
 use crate::prompts::Rendered;
 

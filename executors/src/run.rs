@@ -4,9 +4,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crewlog_planner::claim::{Ending, OutputFile, RunDetails};
-use crewlog_planner::event::{FailureClass, TaskInput};
+use crewlog_planner::event::{FailureClass, TaskInput, Usage};
 use crewlog_planner::plan::TaskId;
 use crewlog_planner::text::{duration, millis};
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::output::{Outputs, Written, shortened};
@@ -42,6 +43,13 @@ pub enum Stop {
     },
 }
 
+impl Report {
+    /// Without any usage.
+    pub(crate) fn of(ending: Ending) -> Self {
+        Self { ending, usage: Usage::default() }
+    }
+}
+
 impl Stop {
     /// The ending of a run that is stopped for this reason.
     pub(crate) fn ending(self, is_running: bool) -> Ending {
@@ -59,6 +67,38 @@ impl Stop {
     }
 }
 
+/// How a run ended, and its usage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub ending: Ending,
+    /// All of its usage that is known.
+    pub usage: Usage,
+}
+
+/// The facts about a run before its end, as far as its program tells them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SoFar {
+    /// The id of its session.
+    pub session: Option<String>,
+    /// Its usage so far.
+    pub used: Usage,
+}
+
+/// Takes the facts about a run as they come. Its output goes to the file of the job.
+pub type Sink = watch::Sender<SoFar>;
+
+/// Carries out tasks.
+pub trait Executor: Sync {
+    /// Carries a task out until it ends or `stop` asks to stop it. No child process is left when this returns.
+    fn run<'a>(
+        &'a self,
+        job: Job<'a>,
+        sink: &'a Sink,
+        stop: &'a mut watch::Receiver<Option<Stop>>,
+    ) -> BoxFuture<'a, Report>;
+}
+
 /// One run of a task.
 #[derive(Debug)]
 pub struct Job<'a> {
@@ -72,6 +112,8 @@ pub struct Job<'a> {
     pub epoch: u64,
     /// The task's description.
     pub parameters: &'a TaskInput,
+    /// The prompt of an agent.
+    pub prompt: String,
     /// The file that keeps its output, if one does.
     pub output: Option<OutputTo>,
     /// The session of its program that an earlier run began here.

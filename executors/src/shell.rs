@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use crewlog_planner::claim::Ending;
 use crewlog_planner::crew::consent::is_plain;
-use crewlog_planner::event::{FailureClass, Usage};
+use crewlog_planner::event::FailureClass;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::watch;
 
 use crate::output::Outputs;
-use crate::run::{Job, Stop, run};
+use crate::run::{Executor, Job, Report, Sink, Stop, run};
 use crate::supervisor::{Spec, Supervisor};
 use crate::usage::{Reported, read, usage_so_far};
 
@@ -61,25 +63,36 @@ pub fn words(line: &str) -> Option<Vec<String>> {
 }
 
 impl Shell {
-    /// Runs a task's command until it ends or `stop` asks to stop it. Returns its ending and the reported usage. No
-    /// child process is left when this returns.
-    pub async fn run(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
+    async fn run_command(&self, job: Job<'_>, stop: &mut watch::Receiver<Option<Stop>>) -> Report {
         let Some(command) = &job.parameters.command else {
             let error = "the task has no command".to_owned();
-            return (Ending::Failed { error, class: FailureClass::Task, run: None }, Usage::default());
+            return Report::of(Ending::Failed { error, class: FailureClass::Task, run: None });
         };
         let timeout = job.parameters.timeout_ms.map_or(self.timeout, Duration::from_millis);
         let argv = Spec::shell_script(command);
         let spec = job.spec(argv, None, self.env.clone());
         let finished = match run(&self.supervisor, spec, Outputs::Mixed, (timeout, self.grace), stop).await {
             Ok(finished) => finished,
-            Err(cut_short) => return (cut_short.0, usage_so_far(&cut_short.1.text())),
+            Err(cut_short) => {
+                return Report { ending: cut_short.0, usage: usage_so_far(&cut_short.1.text()) };
+            }
         };
         let Reported { text, usage, failure } = read(&finished.written.text());
         let ending = match finished.failure(failure.as_deref()) {
             None => Ending::Completed { result: text, run: Some(finished.details) },
             Some(how) => finished.failed(&how, &text, FailureClass::Task),
         };
-        (ending, usage)
+        Report { ending, usage }
+    }
+}
+
+impl Executor for Shell {
+    fn run<'a>(
+        &'a self,
+        job: Job<'a>,
+        _: &'a Sink,
+        stop: &'a mut watch::Receiver<Option<Stop>>,
+    ) -> BoxFuture<'a, Report> {
+        self.run_command(job, stop).boxed()
     }
 }

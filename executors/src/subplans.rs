@@ -17,14 +17,15 @@ use crewlog_planner::planner::{Planner, PlannerError};
 use crewlog_planner::protocol::AgentType;
 use crewlog_planner::state::{Phase, PlannerState};
 use crewlog_planner::text::{duration, millis};
-use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::{FutureExt, StreamExt};
 use tokio::sync::watch;
 
 use crate::agents::{Agents, PlanningError, record_failure};
 use crate::caller::account;
 use crate::consent::{Trust, decide, inputs};
 use crate::plans::{execute_retrying, read_plan};
-use crate::run::{Job, Stop, wanted};
+use crate::run::{Executor, Job, Report, Sink, Stop, wanted};
 
 /// The name under which such tasks are claimed.
 pub const SUB_PLANS: &str = "subplans";
@@ -35,12 +36,11 @@ pub fn family(stream: &str, plan: &str) -> Query {
     Query { or: vec![of(ancestor_tag(plan))], ..of(plan_tag(plan)) }
 }
 
-/// A task whose sub-plan is created and followed.
+/// Creates and follows the sub-plan of a task.
 #[derive(Clone, Copy)]
-pub(crate) struct SubPlanRun<'a> {
+pub(crate) struct SubPlans<'a> {
     pub(crate) store: &'a EventStore,
     pub(crate) agents: &'a Agents,
-    pub(crate) job: &'a Job<'a>,
     pub(crate) sub_plan: &'a SubPlan,
     /// The tags of the events of the task's plan.
     pub(crate) tags: &'a [String],
@@ -52,14 +52,32 @@ pub(crate) struct SubPlanRun<'a> {
     pub(crate) knows_tools: bool,
 }
 
-impl SubPlanRun<'_> {
-    /// Runs the sub-plan until it ends, its time is up, or `stop` is set. Its usage is the task's.
-    pub(crate) async fn run(self, stop: &mut watch::Receiver<Option<Stop>>) -> (Ending, Usage) {
-        let ending = self.ending(stop).await;
-        let usage = if let Ending::Released { .. } = ending { Usage::default() } else { self.usage().await };
-        (ending, usage)
+impl Executor for SubPlans<'_> {
+    /// Until the sub-plan ends, its time is up, or `stop` is set. Its usage is the task's.
+    fn run<'a>(
+        &'a self,
+        job: Job<'a>,
+        _: &'a Sink,
+        stop: &'a mut watch::Receiver<Option<Stop>>,
+    ) -> BoxFuture<'a, Report> {
+        async move {
+            let run = SubPlanRun { by: *self, job: &job };
+            let ending = run.ending(stop).await;
+            let usage = if let Ending::Released { .. } = ending { Usage::default() } else { run.usage().await };
+            Report { ending, usage }
+        }
+        .boxed()
     }
+}
 
+/// A task whose sub-plan is created and followed.
+#[derive(Clone, Copy)]
+struct SubPlanRun<'a> {
+    by: SubPlans<'a>,
+    job: &'a Job<'a>,
+}
+
+impl SubPlanRun<'_> {
     async fn ending(self, stop: &mut watch::Receiver<Option<Stop>>) -> Ending {
         let plan = self.plan();
         // A model may be slow. A sub-plan that is appended nevertheless is ended with the task.
@@ -73,7 +91,7 @@ impl SubPlanRun<'_> {
         }
         let timeout = self.job.parameters.timeout_ms.map(Duration::from_millis);
         tokio::select! {
-            ending = until_ended(self.store, &plan, timeout) => match ending {
+            ending = until_ended(self.by.store, &plan, timeout) => match ending {
                 Ok(Some(ending)) => self.unless_stopped(ending).await,
                 Ok(None) => self.timed_out(timeout.unwrap_or_default()).await,
                 Err(error) => unreadable(&plan, &error),
@@ -84,8 +102,7 @@ impl SubPlanRun<'_> {
 
     /// The sub-plan that answers a request keeps running: a late answer is recorded.
     async fn timed_out(self, timeout: Duration) -> Ending {
-        let Self { sub_plan, .. } = self;
-        if sub_plan.request.is_none() {
+        if self.by.sub_plan.request.is_none() {
             self.cancel("its task timed out").await;
         }
         let (plan, after) = (self.plan(), duration(millis(timeout)));
@@ -96,7 +113,7 @@ impl SubPlanRun<'_> {
     /// If a sub-plan ended because its task did, the task counts as stopped, whichever end is seen first.
     async fn unless_stopped(self, ending: Ending) -> Ending {
         let Ending::Failed { .. } = ending else { return ending };
-        let Ok(parent_plan) = read_plan(self.store, self.job.plan, Vec::new()).await else { return ending };
+        let Ok(parent_plan) = read_plan(self.by.store, self.job.plan, Vec::new()).await else { return ending };
         match nesting::ended_meanwhile(parent_plan.handler().state(), self.job.task, self.job.attempt) {
             Some(reason) => Ending::Stopped { reason },
             None => ending,
@@ -110,7 +127,7 @@ impl SubPlanRun<'_> {
             }
             Stop::Interrupted => {
                 let plan = self.plan();
-                let read = read_plan(self.store, &plan, Vec::new()).await;
+                let read = read_plan(self.by.store, &plan, Vec::new()).await;
                 if let Some(reason) = read.ok().and_then(|it| nesting::waits_for(&plan, it.handler().state())) {
                     return Ending::Released { reason, cut_off: false };
                 }
@@ -123,7 +140,7 @@ impl SubPlanRun<'_> {
     /// The usage of the sub-plan.
     async fn usage(self) -> Usage {
         let plan = self.plan();
-        match read_plan(self.store, &plan, Vec::new()).await {
+        match read_plan(self.by.store, &plan, Vec::new()).await {
             Ok(planner) if self.owns(planner.handler().state()) => planner.handler().state().spent(),
             Ok(_) => Usage::default(),
             Err(error) => {
@@ -148,7 +165,7 @@ impl SubPlanRun<'_> {
 
     async fn planner(self) -> Result<Runner<Planner>, Error> {
         let plan = self.plan();
-        read_plan(self.store, &plan, sub_plan_tags(&plan, self.job.plan, self.tags)).await
+        read_plan(self.by.store, &plan, sub_plan_tags(&plan, self.job.plan, self.by.tags)).await
     }
 
     /// Creates the sub-plan if it is missing, in one append.
@@ -159,11 +176,11 @@ impl SubPlanRun<'_> {
             return self.made(planner.handler().state());
         }
         let parent_plan =
-            read_plan(self.store, parent_plan, Vec::new()).await.map_err(|error| unreadable(parent_plan, &error))?;
+            read_plan(self.by.store, parent_plan, Vec::new()).await.map_err(|error| unreadable(parent_plan, &error))?;
         let parent_plan = parent_plan.handler().state();
-        let origin = nesting::origin(self.task(), parent_plan, self.sub_plan);
+        let origin = nesting::origin(self.task(), parent_plan, self.by.sub_plan);
         let context = nesting::context(self.job.plan, parent_plan);
-        let proposal = match self.agents.proposal(self.sub_plan, &context, origin).await {
+        let proposal = match self.by.agents.proposal(self.by.sub_plan, &context, origin).await {
             Ok(proposal) => Box::new(proposal),
             Err(error) => {
                 self.record(&error).await;
@@ -171,15 +188,15 @@ impl SubPlanRun<'_> {
             }
         };
         let config =
-            nesting::config(parent_plan, self.job.task, parent_plan.left_for_plan(self.job.task), self.store.now());
+            nesting::config(parent_plan, self.job.task, parent_plan.left_for_plan(self.job.task), self.by.store.now());
         // The command of a tool comes from the configuration.
-        let is_of_text = |task: &&TaskPlan| self.knows_tools || task.tool.is_none() || task.command.is_none();
+        let is_of_text = |task: &&TaskPlan| self.by.knows_tools || task.tool.is_none() || task.command.is_none();
         let of_text = proposal.tasks.iter().filter(is_of_text);
         let tasks = of_text.flat_map(|task| inputs(&plan, task, config.folder.as_deref()));
         let tasks = tasks.map(|input| input.agreement).collect();
         self.agree(tasks).await;
         let command = Command::Initialize { proposal, attachments: Vec::new(), config };
-        match execute_retrying(&mut planner, command, self.cause).await {
+        match execute_retrying(&mut planner, command, self.by.cause).await {
             // A faster process created the same plan.
             Ok(None | Some(PlannerError::AlreadyPlanned)) => self.made(planner.handler().state()),
             Ok(Some(refusal)) => Err(failed(format!("its sub-plan was refused: {refusal}"))),
@@ -189,11 +206,11 @@ impl SubPlanRun<'_> {
 
     /// Its text was agreed to, and with it the plan that is read from it by rule. A plan by a model waits.
     async fn agree(self, tasks: Vec<Agreement>) {
-        let Some(trust) = self.trust.filter(|_| !self.agents.plans_by_model(self.sub_plan)) else { return };
+        let Some(trust) = self.by.trust.filter(|_| !self.by.agents.plans_by_model(self.by.sub_plan)) else { return };
         trust.agree_here(tasks.iter().cloned());
-        let (by, how, at) = (account(), Means::Parent, self.store.now());
+        let (by, how, at) = (account(), Means::Parent, self.by.store.now());
         let agreed = ConsentEvent::Agreed { by, how, grant: None, tasks, remembered: BTreeSet::new(), at };
-        if let Err(error) = decide(self.store, self.tags, agreed, self.cause).await {
+        if let Err(error) = decide(self.by.store, self.by.tags, agreed, self.by.cause).await {
             tracing::warn!(%error, plan = self.plan(), "the consent to a sub-plan was not recorded");
         }
     }
@@ -208,9 +225,9 @@ impl SubPlanRun<'_> {
 
     /// Failures to plan are recorded. A log that refuses this must not stop the parent plan.
     async fn record(self, error: &PlanningError) {
-        let agent = self.sub_plan.agent.as_deref().and_then(AgentType::named);
+        let agent = self.by.sub_plan.agent.as_deref().and_then(AgentType::named);
         let (Some(agent), PlanningError::Plan(error)) = (agent, error) else { return };
-        if let Err(fault) = record_failure(self.store, agent, error, self.tags.to_vec(), self.cause).await {
+        if let Err(fault) = record_failure(self.by.store, agent, error, self.by.tags.to_vec(), self.by.cause).await {
             tracing::warn!(%fault, %agent, "a planning failure was not recorded");
         }
     }
@@ -220,7 +237,7 @@ impl SubPlanRun<'_> {
         let cancelled = async {
             let mut planner = self.planner().await?;
             if self.owns(planner.handler().state()) {
-                execute_retrying(&mut planner, command, self.cause).await?;
+                execute_retrying(&mut planner, command, self.by.cause).await?;
             }
             Ok::<_, Error>(())
         };

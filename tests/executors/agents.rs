@@ -6,7 +6,7 @@ use std::time::Duration;
 use crewlog_executors::agent::{ARGUMENT_BYTES_MAX, Agent, Program, PromptBy, SAID_CHARS_MAX};
 use crewlog_executors::output::OUTPUT_BYTES_MAX;
 use crewlog_executors::roster::{Actor, Roster};
-use crewlog_executors::run::{GRACE, Job, Stop};
+use crewlog_executors::run::{Executor as _, GRACE, Job, Report, SoFar, Stop};
 use crewlog_executors::shell::Shell;
 use crewlog_planner::claim::{Ending, RunDetails};
 use crewlog_planner::event::{Answered, Budget, FailureClass, TaskInput, Usage};
@@ -109,13 +109,16 @@ async fn run_until(
         attempt: 3,
         epoch: 4,
         parameters: &parameters,
+        prompt: prompt(&parameters),
         output: None,
         session: None,
         variables: Vec::new(),
     };
     let roster = roster(vec![agent]);
     let Some(Actor::Agent(agent, shell)) = roster.actor(KIND, &parameters) else { panic!("it is an agent's") };
-    soon(agent.run(shell, job, prompt(&parameters), stop)).await
+    let (sink, _known) = watch::channel(SoFar::default());
+    let Report { ending, usage } = soon(agent.on(shell).run(job, &sink, stop)).await;
+    (ending, usage)
 }
 
 async fn run(agent: Agent, parameters: &TaskInput) -> Ending {

@@ -50,7 +50,7 @@ use crate::secrets::Secrets;
 
 pub use process::supervise;
 pub use protocol::{Ended, Exit, RUN, Spec};
-use protocol::{Inbox, Order, PROCESS_NAME, Report, send};
+use protocol::{Inbox, News, Order, PROCESS_NAME, send};
 
 /// The time limit of a supervisor beyond the grace of a stop.
 const STOP_MARGIN: Duration = Duration::from_secs(5);
@@ -152,9 +152,9 @@ impl Supervisor {
             return Err(io::Error::new(io::ErrorKind::TimedOut, says));
         };
         match first? {
-            Some(Report::Ready) => {}
-            Some(Report::Refused { reason }) => return Err(io::Error::other(reason)),
-            Some(Report::Ended { .. }) | None => {
+            Some(News::Ready) => {}
+            Some(News::Refused { reason }) => return Err(io::Error::other(reason)),
+            Some(News::Ended { .. }) | None => {
                 let path = self.program.path.display();
                 return Err(io::Error::other(format!("{path} did not start as a supervisor")));
             }
@@ -239,7 +239,7 @@ fn lock(runs: &SharedRuns) -> MutexGuard<'_, Option<Runs>> {
 
 /// Passes reports on until the supervisor is gone; then ends what it left behind.
 async fn read_reports(mut reports: Inbox, mut process: Child, runs: SharedRuns) {
-    while let Ok(Some(Report::Ended { run, ended })) = reports.next().await {
+    while let Ok(Some(News::Ended { run, ended })) = reports.next().await {
         let sender = lock(&runs).as_mut().and_then(|runs| runs.running.remove(&run));
         // Nobody waits for a run that was dropped.
         sender.map(|sender| sender.send(ended));

@@ -21,7 +21,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::Instant;
 
 use super::leaders::Leaders;
-use super::protocol::{Ended, Exit, Inbox, Order, PROCESS_NAME, RUN, Report, Spec, is_hang_up, mark_of_all, send};
+use super::protocol::{Ended, Exit, Inbox, News, Order, PROCESS_NAME, RUN, Spec, is_hang_up, mark_of_all, send};
 use crate::output::{Outputs, Written, collect};
 use crate::runs::RunFile;
 use crate::secrets::Secrets;
@@ -70,9 +70,9 @@ async fn follow_orders() -> io::Result<()> {
     let secrets = Rc::new(Secrets::from(secrets));
     let lock = match lock.as_deref().map(lock_shared).transpose() {
         Ok(lock) => lock,
-        Err(reason) => return send(&mut reports, &Report::Refused { reason }).await,
+        Err(reason) => return send(&mut reports, &News::Refused { reason }).await,
     };
-    send(&mut reports, &Report::Ready).await?;
+    send(&mut reports, &News::Ready).await?;
     let leaders = Leaders::default();
     // Dropped stops kill their commands.
     let mut stops = HashMap::new();
@@ -94,7 +94,7 @@ async fn follow_orders() -> io::Result<()> {
                 stops.remove(&run);
                 let lost = |error: io::Error| (Exit::Lost { reason: error.to_string() }, Written::default());
                 let (exit, written) = ended.unwrap_or_else(lost);
-                match send(&mut reports, &Report::Ended { run, ended: Ended { exit, written } }).await {
+                match send(&mut reports, &News::Ended { run, ended: Ended { exit, written } }).await {
                     Err(error) if !is_hang_up(&error) => return Err(error),
                     Ok(()) | Err(_) => {}
                 }

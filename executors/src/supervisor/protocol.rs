@@ -109,7 +109,7 @@ pub(super) enum Order {
 }
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum News {
     Ready,
     Refused { reason: String },
     Ended { run: u64, ended: Ended },

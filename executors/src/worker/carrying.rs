@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crewlog_mq::Runner;
 use crewlog_planner::claim::{Ending, Executor, Holder, TaskCommand, TaskLease};
-use crewlog_planner::event::{FailureClass, Usage};
+use crewlog_planner::event::FailureClass;
 use crewlog_planner::sealed::key_of;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -15,17 +15,17 @@ use super::{InterruptedTask, Ran, Worker};
 use crate::agent::Agent;
 use crate::attachments;
 use crate::breakers::Clearance;
+use crate::budgets::Budgets;
 use crate::caller::host;
 use crate::changes::Interruption;
 use crate::claiming::{Bid, ClaimOutcome, append, claim_of, claim_task, keep_session, report_late};
 use crate::consent::Input;
 use crate::crew::runs::{Member, Membership};
-use crate::metering::{Meter, Sight, Watched, greater};
 use crate::prompts::Rendered;
 use crate::queue::Dispatch;
 use crate::roster::Actor;
-use crate::run::{Job, Stop, wanted};
-use crate::subplans::SubPlanRun;
+use crate::run::{self, Job, Report, SoFar, Stop, wanted};
+use crate::subplans::SubPlans;
 
 impl Worker {
     /// Carries a task out from the claim to its end.
@@ -131,18 +131,18 @@ impl Worker {
         let unwanted = stop.borrow().clone();
         let ready = unwanted.map_or(ready, |stop| Err(stop.ending(false)));
         let has_run = ready.is_ok();
-        let (ending, usage) = match ready {
-            Err(ending) => (ending, Usage::default()),
+        let Report { ending, usage } = match ready {
+            Err(ending) => Report::of(ending),
             Ok(prompt) => {
                 let began = Instant::now();
-                let (ending, mut usage) = self.act(actor, run, prompt.unwrap_or_default(), claim, stop).await;
+                let Report { ending, mut usage } = self.act(actor, run, prompt.unwrap_or_default(), claim, stop).await;
                 // Running time is reported where it counts, or together with other usage. The tasks of a sub-plan report
                 // their own.
                 let is_reported = dispatch.parameters.is_timed || !usage.is_nothing();
                 if is_reported && !actor.only_waits() {
                     usage.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
                 }
-                (ending, usage)
+                Report { ending, usage }
             }
         };
         let limits = self.roster.limits.as_ref().filter(|_| matches!(actor, Actor::Agent(..)));
@@ -178,34 +178,37 @@ impl Worker {
         prompt: String,
         claim: &mut Runner<TaskLease>,
         mut plan_stop: watch::Receiver<Option<Stop>>,
-    ) -> (Ending, Usage) {
+    ) -> Report {
         let (stop, mut run_stop) = watch::channel(None);
         let Dispatch { plan, task, attempt, parameters, tags, cause, .. } = dispatch;
         let files = self.roster.outputs.as_ref();
-        let file = files.and_then(|files| files.to(plan, *task, *attempt, (epoch, key_of(tags))));
+        let output = files.and_then(|files| files.to(plan, *task, *attempt, (epoch, key_of(tags))));
         let is_of_it = |(executor, _): &&(Executor, String)| executor.name == actor.name() && executor.host == host();
         let session = claim.handler().session.as_ref().filter(is_of_it).map(|(_, id)| id.clone());
         let session = session.filter(|id| !id.is_empty());
-        let (task, attempt, output, is_resumed) = (*task, *attempt, file.clone(), session.is_some());
+        let (task, attempt, is_resumed) = (*task, *attempt, session.is_some());
         let variables = member.map(Member::variables).into_iter().flatten().collect();
-        let job = Job { plan, task, attempt, epoch, parameters, output, session, variables };
-        let run = async {
-            match actor {
-                Actor::SubPlan(sub_plan) => {
-                    let (store, agents) = (&self.store, &self.agents);
-                    let (trust, knows_tools) = (self.roster.trust.as_ref(), self.roster.knows_tools);
-                    let run = SubPlanRun { store, agents, job: &job, sub_plan, tags, cause, trust, knows_tools };
-                    run.run(&mut run_stop).await
-                }
-                Actor::Shell(shell) => shell.run(job, &mut run_stop).await,
-                Actor::Agent(agent, shell) => agent.run(shell, job, prompt, &mut run_stop).await,
+        let job = Job { plan, task, attempt, epoch, parameters, prompt, output, session, variables };
+        let (launcher, sub_plans);
+        let executor: &dyn run::Executor = match actor {
+            Actor::Shell(shell) => shell,
+            Actor::Agent(agent, shell) => {
+                launcher = agent.on(shell);
+                &launcher
+            }
+            Actor::SubPlan(sub_plan) => {
+                let Self { store, agents, roster, .. } = self;
+                let (trust, knows_tools) = (roster.trust.as_ref(), roster.knows_tools);
+                sub_plans = SubPlans { store, agents, sub_plan, tags, cause, trust, knows_tools };
+                &sub_plans
             }
         };
-        tokio::pin!(run);
+        let (sink, known) = watch::channel(SoFar::default());
+        let mut run = executor.run(job, &sink, &mut run_stop);
         let acting = async {
             loop {
                 tokio::select! {
-                    ending = &mut run => return ending,
+                    report = &mut run => return report,
                     wanted = wanted(&mut plan_stop), if stop.borrow().is_none() => {
                         stop.send_replace(Some(wanted));
                     }
@@ -220,10 +223,9 @@ impl Worker {
             }
             std::future::pending().await
         };
-        let mut meter = file.filter(|_| matches!(actor, Actor::Agent(..))).map(Meter::new);
         let watching = async {
-            if let (Some(meter), Actor::Agent(agent, _)) = (&mut meter, actor) {
-                stop.send_replace(Some(self.watch(agent, dispatch, meter, epoch).await));
+            if let Actor::Agent(agent, _) = actor {
+                stop.send_replace(Some(self.watch(agent, dispatch, known, epoch).await));
             }
             std::future::pending().await
         };
@@ -233,31 +235,38 @@ impl Worker {
                 None => std::future::pending().await,
             }
         };
-        let ended = tokio::select! {
-            ending = acting => ending,
-            ending = losing => ending,
+        let report = tokio::select! {
+            report = acting => report,
+            report = losing => report,
             never = staying => match never {},
-            ending = watching => ending,
+            report = watching => report,
         };
-        // After the last look. A session that could not be continued is not tried again.
-        let used = meter.as_mut().map(Meter::usage).unwrap_or_default();
-        let is_dead = is_resumed && matches!(ended.0, Ending::Failed { .. });
-        if let Some(id) = meter.as_ref().and_then(Meter::session).or(is_dead.then_some("")) {
-            keep_session(claim, epoch, id, cause).await;
+        drop(run);
+        // After the last facts. A session that could not be continued is not tried again.
+        let is_dead = is_resumed && matches!(report.ending, Ending::Failed { .. });
+        let session = sink.borrow().session.clone().or(is_dead.then(String::new));
+        if let Some(id) = session {
+            keep_session(claim, epoch, &id, cause).await;
         }
-        (ended.0, greater(ended.1, &used))
+        report
     }
 
     /// Records the session of a run. Returns when the run has used up a budget.
-    async fn watch(&self, agent: &Agent, dispatch: &Dispatch, meter: &mut Meter, epoch: u64) -> Stop {
+    async fn watch(&self, agent: &Agent, dispatch: &Dispatch, mut known: watch::Receiver<SoFar>, epoch: u64) -> Stop {
         let Dispatch { plan, task, tags, cause, .. } = dispatch;
-        let mut watched = Watched::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target());
+        let (mut budgets, mut kept) =
+            (Budgets::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target()), None);
         loop {
-            match watched.next(meter).await {
-                Sight::OverBudget(stop) => return stop,
-                Sight::Session(id) => {
-                    keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
-                }
+            if known.changed().await.is_err() {
+                return std::future::pending().await;
+            }
+            let SoFar { session, used } = known.borrow_and_update().clone();
+            if let Some(id) = session.filter(|id| kept.as_ref() != Some(id)) {
+                keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
+                kept = Some(id);
+            }
+            if let Some(stop) = budgets.used_up(&used) {
+                return stop;
             }
         }
     }
