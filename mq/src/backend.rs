@@ -9,6 +9,7 @@ use crate::append::{Append, Appended};
 use crate::cell::Cell;
 use crate::clock::{Clock, SystemClock, Timestamp};
 use crate::error::Result;
+use crate::identity::LogIdentity;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::{Page, Recorded};
@@ -31,17 +32,6 @@ impl Default for Options {
     fn default() -> Self {
         Self { clock: Arc::new(SystemClock::default()), create: true, migrate_url: None }
     }
-}
-
-/// A log's identity.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LogIdentity {
-    /// Created once with the log.
-    pub id: uuid::Uuid,
-    /// The version of the log's format.
-    pub format: i64,
-    /// The time of its creation.
-    pub created_at: Timestamp,
 }
 
 /// Events to import, one after another. The first error ends the import and is returned.

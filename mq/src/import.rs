@@ -1,8 +1,8 @@
 //! The rules for importing events from another copy of a log. Every database applies them within the import's one
 //! transaction, and looks up the facts that they need, record by record or in pages.
 
-use crate::backend::LogIdentity;
 use crate::error::{Error, Result};
+use crate::identity::LogIdentity;
 use crate::law::{self, Previous};
 use crate::position::Position;
 use crate::recorded::Recorded;

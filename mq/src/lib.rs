@@ -196,6 +196,7 @@ mod faults;
 mod given;
 mod group;
 mod handler;
+mod identity;
 mod ids;
 mod import;
 mod judge;
@@ -233,7 +234,7 @@ mod veil;
 pub use address::sqlite_path;
 pub use address::{is_postgres_url, shown_url};
 pub use append::{Append, Appended, NewEvent, NoneMatching, Write};
-pub use backend::{Backend, LogIdentity, Options, Records};
+pub use backend::{Backend, Options, Records};
 pub use backoff::{Backoff, retrying};
 pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
@@ -248,6 +249,7 @@ pub use group::{
     PARTITIONS_MAX, Parked, ParkedReport, PartitionReport, VersionReport, VersionStatus, group_handler, partition_of,
 };
 pub use handler::{Cause, Handler};
+pub use identity::LogIdentity;
 pub use ids::{derived_event_id, new_event_id};
 #[cfg(feature = "sqlite")]
 pub use limits::JOINED_TIME_MAX;

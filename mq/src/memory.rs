@@ -12,11 +12,12 @@ use futures::future::BoxFuture;
 use uuid::Uuid;
 
 use crate::append::{Append, Appended, NewEvent, Write};
-use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::backend::{Backend, Options, Records};
 use crate::cell::{Cell, CellChange, Held};
 use crate::check::Check;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
+use crate::identity::LogIdentity;
 use crate::import::{Import, Taken};
 use crate::judge::{Entry, Judge, Known, LAST_CHANGE, Ledger};
 use crate::law::FORMAT;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::append::{Append, Appended, NewEvent};
+use crate::backend::Backend;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 use crate::backend::Options;
-use crate::backend::{Backend, LogIdentity};
 use crate::cell::Cell;
 use crate::clock::Timestamp;
 #[cfg(doc)]
@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::error::Result;
 use crate::event::{Envelope, Event};
 use crate::expected::Expected;
+use crate::identity::LogIdentity;
 use crate::limits::{self, PAGE_EVENTS_MAX};
 use crate::pages::Pages;
 use crate::position::Position;
@@ -242,7 +243,13 @@ impl EventStore {
 
     /// The log's identity.
     pub async fn log(&self) -> Result<LogIdentity> {
-        self.still(self.backend.log().await?)
+        let (tail, generation) = (self.backend.tail(), self.generation());
+        if let Some(known) = tail.identity(generation) {
+            return self.still(known);
+        }
+        let identity = self.backend.log().await?;
+        tail.keep_identity(generation, identity.clone());
+        self.still(identity)
     }
 
     /// Imports all events of another copy of a log, from the first on, with their positions, ids, times and bytes. An

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::clock::Timestamp;
 use crate::error::Error;
+use crate::identity::LogIdentity;
 use crate::position::Position;
 use crate::recorded::Recorded;
 
@@ -117,12 +118,28 @@ struct Known {
     n_bytes: usize,
     /// The last known position when the log last went back, and its head after that.
     lost: (Position, Position),
+    /// That of the log, once it is known.
+    identity: Option<LogIdentity>,
 }
 
 impl Tail {
     /// The known end. Take it before looking at the log, and pass it to [`Tail::saw`].
     pub(crate) fn seen(&self) -> Seen {
         self.known().seen
+    }
+
+    /// The identity of the log of a generation, if it is known.
+    pub(crate) fn identity(&self, generation: u64) -> Option<LogIdentity> {
+        let known = self.known();
+        known.identity.clone().filter(|_| known.seen.generation == generation)
+    }
+
+    /// Keeps the identity of the log. An empty log may become a copy of another.
+    pub(crate) fn keep_identity(&self, generation: u64, identity: LogIdentity) {
+        let mut known = self.known();
+        if known.seen.generation == generation && known.seen.end.head > Position(0) {
+            known.identity = Some(identity);
+        }
     }
 
     /// How often the log has gone back. Events read in an earlier generation may be gone.

@@ -7,10 +7,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::append::{Append, Appended};
-use crate::backend::{Backend, LogIdentity, Records};
+use crate::backend::{Backend, Records};
 use crate::cell::Cell;
 use crate::clock::Timestamp;
 use crate::error::Result;
+use crate::identity::LogIdentity;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::{Page, Recorded};

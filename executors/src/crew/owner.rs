@@ -10,7 +10,11 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+/// How long git's answer counts.
+const SAFE_FOR: Duration = Duration::from_secs(1);
 /// The permission to write for everybody.
 const BY_EVERYBODY: u32 = 0o002;
 
@@ -42,11 +46,23 @@ fn why_of_owner(found: &Metadata) -> Option<String> {
     (!is_trusted).then(|| format!("belongs to another account (user id {owner})"))
 }
 
-/// True if git's `safe.directory` has the path or a folder above it. Only what no repository can set is read.
-fn is_safe_for_git(path: &Path) -> bool {
+/// Git's `safe.directory`. A command asks for several paths in a row, and git takes a few milliseconds to start.
+fn safe_directories() -> Vec<u8> {
+    static KNOWN: Mutex<Option<(Instant, Vec<u8>)>> = Mutex::new(None);
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, told)) = known.as_ref().filter(|(read_at, _)| read_at.elapsed() < SAFE_FOR) {
+        return told.clone();
+    }
     let mut git = Command::new("git");
     git.args(["config", "--null", "--get-all", "safe.directory"]).current_dir("/");
     let told = git.stdin(Stdio::null()).stderr(Stdio::null()).output().map(|ran| ran.stdout).unwrap_or_default();
+    *known = Some((Instant::now(), told.clone()));
+    told
+}
+
+/// True if git's `safe.directory` has the path or a folder above it. Only what no repository can set is read.
+fn is_safe_for_git(path: &Path) -> bool {
+    let told = safe_directories();
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     told.strip_suffix(b"\0").unwrap_or_default().split(|byte| *byte == 0).fold(false, |is_safe, told| match told {
         // An empty one takes back all before it.

@@ -26,10 +26,11 @@ use tokio::sync::{Mutex, mpsc};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::append::{Append, Appended};
-use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::backend::{Backend, Options, Records};
 use crate::cell::Cell;
 use crate::clock::{Clock, LogTime, Timestamp};
 use crate::error::{Error, Result};
+use crate::identity::LogIdentity;
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::queue::{QUEUE_APPENDS_MAX, Request, request};

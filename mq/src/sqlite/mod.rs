@@ -29,10 +29,11 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinError;
 
 use crate::append::{Append, Appended};
-use crate::backend::{Backend, LogIdentity, Options, Records};
+use crate::backend::{Backend, Options, Records};
 use crate::cell::Cell;
 use crate::clock::{LogTime, Timestamp};
 use crate::error::{Error, Result};
+use crate::identity::LogIdentity;
 use crate::ids::new_event_id;
 use crate::position::Position;
 use crate::query::{Query, Range};
