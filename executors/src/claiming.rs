@@ -144,12 +144,12 @@ pub(crate) async fn keep_session(claim: &mut Runner<TaskLease>, epoch: u64, id: 
     append(claim, TaskCommand::Progress { epoch, progress }, cause).await;
 }
 
-/// Keeps the report of a run that had lost its task by then. A fault loses it.
+/// Keeps the report of a run that had lost its task by then, in the log as it is now. A fault loses it.
 pub(crate) async fn report_late(
-    claim: &mut Runner<TaskLease>,
-    (attempt, epoch, executor): (u32, u64, Executor),
+    store: &EventStore,
+    dispatch: &Dispatch,
+    (epoch, executor): (u64, Executor),
     ending: Ending,
-    cause: &Cause,
 ) {
     let (outcome, text) = match ending {
         Ending::Completed { result, .. } => (LateOutcome::Completed, result),
@@ -157,9 +157,10 @@ pub(crate) async fn report_late(
         Ending::Asked { question, .. } => (LateOutcome::Asked, question),
         Ending::Stopped { .. } | Ending::Released { .. } => return,
     };
-    let late = LateReport { attempt, epoch, executor, outcome, text };
+    let late = LateReport { attempt: dispatch.attempt, epoch, executor, outcome, text };
     let command = TaskCommand::ReportLate { late };
-    let cause = cause.clone().keeping(command.recorded());
+    let mut claim = claim_of(&store.current(), &dispatch.plan, dispatch.task, dispatch.tags.clone());
+    let cause = Cause::request().keeping(command.recorded());
     if let Err(ExecuteError::Store(error)) = claim.execute(command, &cause).await {
         error.warn("a report that came too late is lost");
     }

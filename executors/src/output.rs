@@ -17,6 +17,8 @@ use crate::secrets::{Redactor, Secrets};
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bytes kept in addition of what an agent prints: its result may be within one long line of JSON.
 const AGENT_BYTES_MORE: usize = 8 << 20;
+/// After this time without output a line that is not whole is written.
+const PARTIAL_AFTER: Duration = Duration::from_secs(1);
 /// A longer line is written in parts.
 const LINE_BYTES_MAX: usize = 1 << 20;
 /// How long to read output after the program has exited: a process that left its session may hold the pipes open forever.
@@ -176,6 +178,14 @@ impl Pipe<'_> {
         self.file.borrow_mut().take_if(|file| file.write(written.as_bytes()).is_err());
     }
 
+    /// Writes the line that is not whole: the program may be waiting for an answer to it.
+    fn show_line(&mut self) {
+        if let Some(line) = self.line.as_mut().filter(|line| !line.is_empty()) {
+            let line = std::mem::take(line);
+            self.file.borrow_mut().take_if(|file| file.write(line.as_bytes()).is_err());
+        }
+    }
+
     fn end(mut self) -> Text {
         self.take(&[], true);
         self.output.text(self.n_bytes)
@@ -184,8 +194,12 @@ impl Pipe<'_> {
 
 async fn drain(from: Option<Receiver>, to: &mut Pipe<'_>) {
     let (Some(mut from), mut bytes) = (from, [0; 8192]) else { return };
-    while let Ok(n_read @ 1..) = from.read(&mut bytes).await {
-        to.take(&bytes[..n_read], false);
+    loop {
+        match tokio::time::timeout(PARTIAL_AFTER, from.read(&mut bytes)).await {
+            Ok(Ok(n_read @ 1..)) => to.take(&bytes[..n_read], false),
+            Ok(Ok(_) | Err(_)) => return,
+            Err(_it_waits) => to.show_line(),
+        }
     }
 }
 

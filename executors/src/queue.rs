@@ -255,10 +255,16 @@ impl Plans {
         self.0.get(plan)?.dispatched.get(&task)
     }
 
+    /// The dispatched tasks.
+    pub(crate) fn dispatches(&self) -> impl Iterator<Item = &Dispatch> {
+        self.0.values().flat_map(|worked| worked.dispatched.values())
+    }
+
     /// The leases that others hold on dispatched tasks.
     pub(crate) fn leases(&self) -> impl Iterator<Item = (&Dispatch, &Holder)> {
-        self.0.values().flat_map(|worked| {
-            worked.dispatched.values().filter_map(|dispatch| Some((dispatch, worked.view.holder(dispatch.task)?)))
+        self.dispatches().filter_map(|dispatch| {
+            let holder = self.0.get(&dispatch.plan)?.view.holder(dispatch.task)?;
+            Some((dispatch, holder))
         })
     }
 }

@@ -190,6 +190,10 @@ impl Roster {
 
     /// The open tasks of a plan that lack agreements.
     pub fn unagreed(&self, plan: &str, state: &PlannerState) -> Vec<Unagreed> {
+        // Nobody agrees to a text that is not shown.
+        if is_plan_undecryptable(state) {
+            return Vec::new();
+        }
         let of = |task: &Task| {
             let lacking = self.lacking(plan, &task.plan, state);
             let program = self.unknown_program(&task.plan);

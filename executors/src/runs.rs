@@ -36,6 +36,8 @@ const LAST_BYTES_MAX: u64 = 64 << 10;
 /// The space on the disk that outputs leave free, and the bytes after which they look.
 const RESERVE: u64 = 32 << 20;
 const SPACE_INTERVAL: u64 = 1 << 20;
+/// The extension of encrypted files; that of others is `log`.
+const SEALED: &str = "sealed";
 /// A file that changed within this time may be of a running program.
 const LIVE: Duration = Duration::from_secs(120);
 /// The longest name of a plan that is the name of its folder too.
@@ -94,7 +96,9 @@ impl OutputFiles {
             Some(name) => Some(Seal::new(self.keys.as_deref()?, name)?),
             None => None,
         };
-        Some(OutputTo { path: self.file(plan, task, attempt, epoch), seal })
+        let path = self.file(plan, task, attempt, epoch);
+        let path = if seal.is_some() { path.with_extension(SEALED) } else { path };
+        Some(OutputTo { path, seal })
     }
 
     /// The output in a file, up to now.
@@ -102,7 +106,8 @@ impl OutputFiles {
     /// # Errors
     /// It cannot be read, or its key is not here.
     pub fn open(&self, file: &Path) -> io::Result<Kept> {
-        Kept::open(file, Seal::of(file, self.keys.as_deref())?)
+        let is_sealed = file.extension().is_some_and(|extension| extension == SEALED);
+        Kept::open(file, is_sealed.then(|| Seal::of(file, self.keys.as_deref())).transpose()?)
     }
 
     /// The last lines of the last run of an attempt here, as a person reads them.
@@ -133,7 +138,8 @@ impl OutputFiles {
     pub fn all(&self, plan: &str, task: TaskId, attempt: u32) -> Vec<PathBuf> {
         let begin = format!("{task}-{attempt}-");
         let epoch = |path: &PathBuf| {
-            path.file_name()?.to_str()?.strip_prefix(&begin)?.strip_suffix(".log")?.parse::<u64>().ok()
+            let (epoch, extension) = path.file_name()?.to_str()?.strip_prefix(&begin)?.split_once('.')?;
+            ["log", SEALED].contains(&extension).then(|| epoch.parse::<u64>().ok())?
         };
         let files = fs::read_dir(self.folder_of(plan)).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut files: Vec<_> = files.filter_map(|path| Some((epoch(&path)?, path))).collect();

@@ -45,24 +45,20 @@ impl Seal {
         Some(Self { name: name.to_owned(), nonce: *crewlog_mq::new_event_id().as_bytes(), key })
     }
 
-    /// That of a file, if it is encrypted.
+    /// That of an encrypted file.
     ///
     /// # Errors
-    /// The file cannot be read, or its key is not here.
-    pub(crate) fn of(file: &Path, keys: Option<&dyn OutputKeys>) -> io::Result<Option<Self>> {
+    /// The file is damaged, or its key is not here.
+    pub(crate) fn of(file: &Path, keys: Option<&dyn OutputKeys>) -> io::Result<Self> {
         let mut head = [0; HEAD_BYTES as usize];
-        match File::open(file)?.read_exact_at(&mut head, 0) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            read => read?,
-        }
-        let Some((name, nonce)) = head.strip_prefix(MAGIC).map(|rest| rest.split_at(NAME_BYTES)) else {
-            return Ok(None);
-        };
-        let (name, nonce) = (String::from_utf8_lossy(name).into_owned(), nonce.try_into().unwrap_or_default());
-        let why = "the output is encrypted, and its key is not here: give it with --key-file";
+        File::open(file)?.read_exact_at(&mut head, 0)?;
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the file is damaged");
+        let (name, nonce) = head.strip_prefix(MAGIC).ok_or_else(damaged)?.split_at(NAME_BYTES);
+        let (name, nonce) = (String::from_utf8_lossy(name).into_owned(), nonce.try_into().map_err(|_| damaged())?);
+        let why = "it is encrypted, and its key is destroyed or not here: give the operator's key with --key-file";
         let missing = || io::Error::new(io::ErrorKind::PermissionDenied, why);
         let key = keys.and_then(|keys| keys.output_key(&name)).ok_or_else(missing)?;
-        Ok(Some(Self { name, nonce, key }))
+        Ok(Self { name, nonce, key })
     }
 
     pub(crate) fn head(&self) -> Vec<u8> {

@@ -1,35 +1,40 @@
 //! The dispatches and claims that a worker has seen. After the log went back, the tasks of those that are lost may have run:
 //! they are interrupted in the log as it is now, and none runs again unasked.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use crewlog_mq::{
-    Backoff, Cause, Error, EventStore, ExecuteError, Expected, NewEvent, Position, Recorded, new_event_id,
+    Append, Backoff, Cause, Error, EventStore, ExecuteError, Expected, NewEvent, Position, Query, Range, Recorded,
+    new_event_id,
 };
 use crewlog_planner::claim::{self, Executor, TaskCommand, TaskEvent};
 use crewlog_planner::crew::losses::{self, LossEvent};
 use crewlog_planner::event::{self, Event};
 use crewlog_planner::plan::TaskId;
+use uuid::Uuid;
 
 use crate::claiming::claim_of;
+use crate::queue::{Dispatch, Plans};
 
 /// The most that are kept: a fail-over loses the last seconds of a log.
 const SEEN_MAX: usize = 20_000;
 
 /// A dispatch, or a claim.
 #[derive(Debug, Clone)]
-struct Run {
-    position: Position,
+pub(crate) struct Run {
     plan: String,
     task: TaskId,
     tags: Vec<String>,
     attempt: u32,
     /// 1 for a dispatch: an executor may have claimed it before that was seen.
     epoch: u64,
+    /// That of a claim.
     executor: Executor,
+    /// The event of a dispatch, or of a claim that was followed.
+    event: Option<(Position, Uuid)>,
 }
 
-/// Those that were seen last.
+/// Those that were followed, the oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(VecDeque<Run>);
 
@@ -39,52 +44,117 @@ impl Seen {
         if self.0.len() == SEEN_MAX {
             self.0.pop_front();
         }
-        let (position, tags) = (recorded.position, recorded.tags.clone());
-        self.0.push_back(Run { position, plan, task, tags, attempt, epoch, executor });
+        let (tags, event) = (recorded.tags.clone(), Some((recorded.position, recorded.event_id)));
+        self.0.push_back(Run { plan, task, tags, attempt, epoch, executor, event });
     }
 
-    /// Records that the log went back, and interrupts the tasks whose dispatch or claim is lost.
-    pub(crate) async fn interrupt(self, store: &EventStore, host: &str, (known, head): (Position, Position)) {
-        let mut backoff = Backoff::new();
-        while let Err(error) = self.try_to_interrupt(store, host, (known, head)).await {
-            if !backoff.wait_to_retry(&error).await {
-                tracing::error!(%error, "tasks that ran in the lost part of the log may run again");
-                return;
-            }
-        }
-    }
-
-    async fn try_to_interrupt(
-        &self,
+    /// Records that the log went back, and interrupts the tasks whose dispatch or claim is lost: of those that were followed, of
+    /// the open `plans` as they were, and of the worker's `own`.
+    pub(crate) async fn interrupt(
+        self,
         store: &EventStore,
         host: &str,
-        (known, head): (Position, Position),
-    ) -> Result<(), Error> {
-        let mut n_tasks = 0;
-        // The newest first: a claim says more than its dispatch.
-        for Run { plan, task, tags, attempt, epoch, executor, .. } in
-            self.0.iter().rev().filter(|run| run.position > head)
-        {
-            let mut claim = claim_of(store, plan, *task, tags.clone());
-            let command = TaskCommand::Interrupt { attempt: *attempt, epoch: *epoch, executor: executor.clone() };
-            let cause = Cause::request().keeping(command.recorded());
-            loop {
-                match claim.execute(command.clone(), &cause).await {
-                    Ok(executed) => n_tasks += u64::from(!executed.events.is_empty()),
-                    Err(ExecuteError::Contended { .. }) => continue,
-                    Err(ExecuteError::Refused(_)) => {}
-                    Err(ExecuteError::Store(error)) => return Err(error),
+        (plans, own): (&Plans, Vec<Run>),
+        went: (Position, Position),
+    ) {
+        let (mut backoff, mut interrupted) = (Backoff::new(), BTreeSet::new());
+        let runs = (&self, plans, own.as_slice());
+        while let Err(error) = try_to_interrupt(&store.current(), host, runs, &mut interrupted, went).await {
+            match error {
+                // Once more.
+                Error::WentBack { .. } => tokio::time::sleep(backoff.pause()).await,
+                error if !backoff.wait_to_retry(&error).await => {
+                    tracing::error!(%error, "tasks that ran in the lost part of the log may run again");
+                    return;
                 }
-                break;
+                _retried => {}
             }
         }
-        tracing::warn!(
-            "the log went back from position {known} to {head}: {n_tasks} tasks may have run and are interrupted"
-        );
-        let lost = LossEvent::LogWentBack { known, head, n_tasks, at: store.now() };
-        let lost = NewEvent::of(&lost, Cause::request().metadata())?.with_id(new_event_id());
-        store.append(crewlog_mq::Append::to(losses::STREAM, host, Expected::Any, vec![lost])).await.map(drop)
     }
+
+    /// Those that the log has lost, the newest first, and the last position that is known to be left. Only the last events of
+    /// a log can be lost.
+    async fn lost(&self, store: &EventStore) -> Result<(Vec<&Run>, Position), Error> {
+        let mut lost = Vec::new();
+        for run in self.0.iter().rev() {
+            let Some((position, event_id)) = run.event else { continue };
+            if is_there(store, event_id).await? {
+                return Ok((lost, position));
+            }
+            lost.push(run);
+        }
+        Ok((lost, Position(0)))
+    }
+}
+
+async fn is_there(store: &EventStore, event_id: Uuid) -> Result<bool, Error> {
+    Ok(!store.read(&Query::event(event_id), Range::default(), 1).await?.events.is_empty())
+}
+
+impl Run {
+    pub(crate) fn of(dispatch: &Dispatch, epoch: u64, executor: Executor) -> Self {
+        let Dispatch { plan, task, tags, attempt, .. } = dispatch;
+        Self { plan: plan.clone(), task: *task, tags: tags.clone(), attempt: *attempt, epoch, executor, event: None }
+    }
+
+    /// The claims and dispatches of the plans that have changed since a position.
+    fn all(plans: &Plans, after: Position) -> Vec<Self> {
+        let mut runs = Vec::new();
+        for (plan, tags, view) in plans.views().filter(|(_, _, view)| view.at > after) {
+            for task in view.state().tasks.iter().filter(|task| task.attempts > 0) {
+                let (task, times) = (task.plan.id, view.times(task.plan.id));
+                let executor = times.claim.holder.as_ref().or(times.past.as_ref()).map(|run| run.executor.clone());
+                let (attempt, epoch) = (times.claim.attempt(), times.claim.epoch);
+                let (plan, tags) = (plan.to_owned(), tags.to_vec());
+                runs.extend(executor.map(|executor| Self { plan, task, tags, attempt, epoch, executor, event: None }));
+            }
+        }
+        let dispatches = plans.dispatches().map(|dispatch| {
+            let event = dispatch.cause.metadata().causation_id.map(|event_id| (dispatch.position, event_id));
+            Self { event, ..Self::of(dispatch, 1, Executor::default()) }
+        });
+        runs.extend(dispatches.filter(|run| run.event.is_some_and(|(position, _)| position > after)));
+        runs
+    }
+}
+
+/// Claims first: they say more than dispatches.
+async fn try_to_interrupt(
+    store: &EventStore,
+    host: &str,
+    (seen, plans, own): (&Seen, &Plans, &[Run]),
+    interrupted: &mut BTreeSet<(String, TaskId)>,
+    (known, head): (Position, Position),
+) -> Result<(), Error> {
+    let (lost, left) = seen.lost(store).await?;
+    let of_plans = Run::all(plans, left);
+    for Run { plan, task, tags, attempt, epoch, executor, event } in own.iter().chain(lost).chain(&of_plans) {
+        if let Some((_, event_id)) = event
+            && is_there(store, *event_id).await?
+        {
+            continue;
+        }
+        let mut claim = claim_of(store, plan, *task, tags.clone());
+        let command = TaskCommand::Interrupt { attempt: *attempt, epoch: *epoch, executor: executor.clone() };
+        let cause = Cause::request().keeping(command.recorded());
+        loop {
+            match claim.execute(command.clone(), &cause).await {
+                Ok(executed) if executed.events.is_empty() => {}
+                Ok(_) => _ = interrupted.insert((plan.clone(), *task)),
+                Err(ExecuteError::Contended { .. }) => continue,
+                Err(ExecuteError::Refused(_)) => {}
+                Err(ExecuteError::Store(error)) => return Err(error),
+            }
+            break;
+        }
+    }
+    let n_tasks = interrupted.len() as u64;
+    tracing::warn!(
+        "the log went back from position {known} to {head}: {n_tasks} tasks may have run and are interrupted"
+    );
+    let lost = LossEvent::LogWentBack { known, head, n_tasks, at: store.now() };
+    let lost = NewEvent::of(&lost, Cause::request().metadata())?.with_id(new_event_id());
+    store.append(Append::to(losses::STREAM, host, Expected::Any, vec![lost])).await.map(drop)
 }
 
 /// The plan, the task, the dispatch, the epoch and the executor of an event that lets a task run.
@@ -92,9 +162,7 @@ fn run_of(recorded: &Recorded) -> Option<(String, TaskId, u32, u64, Executor)> {
     match recorded.stream_id.as_str() {
         event::STREAM if recorded.event_type == "TaskDispatched" => match recorded.decode().ok()? {
             Event::TaskDispatched { task_id, attempt, .. } => {
-                let unknown = || "unknown".to_owned();
-                let executor = Executor { name: unknown(), host: unknown(), worker: String::new() };
-                Some((recorded.aggregate_id.clone(), task_id, attempt, 1, executor))
+                Some((recorded.aggregate_id.clone(), task_id, attempt, 1, Executor::default()))
             }
             _another => None,
         },

@@ -33,7 +33,8 @@ use crate::planning::open_plans;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
-use crate::seen::Seen;
+use crate::seen::{Run, Seen};
+use crate::shell::SHELL;
 use crate::signs::{end_signs, last_seen, leave_signs};
 use crate::subplans::family;
 
@@ -162,10 +163,7 @@ impl Worker {
                 () = is_set(&mut stop) => break,
             }
         }
-        if let Some(Error::WentBack { known, head }) = &fault {
-            let (seen, now) = (std::mem::take(&mut crew.seen), crew.worker.store.current());
-            seen.interrupt(&now, &me.host, (*known, *head)).await;
-        }
+        fault = crew.after_loss(fault, &me.host).await;
         // A task that the plan ended meanwhile is stopped for that reason, and not given back.
         let rest = crew.worker.store.records(&query, Range::after(crew.position)).try_collect::<Vec<_>>().await;
         for recorded in rest.unwrap_or_default() {
@@ -383,6 +381,32 @@ impl WorkerLoop {
                 failed.for_each(|((plan, _), _)| self.plans.changed(&plan));
             }
         }
+    }
+
+    /// Stops all runs and interrupts what the log may have lost, if it went back. The loop may have ended for another reason while
+    /// another part of the program saw that.
+    async fn after_loss(&mut self, fault: Option<Error>, host: &str) -> Option<Error> {
+        let store = self.worker.store.clone();
+        let fault = match fault {
+            None => store.head().await.err().filter(|error| matches!(error, Error::WentBack { .. })),
+            fault => fault,
+        };
+        if let Some(Error::WentBack { known, head }) = &fault {
+            self.running.values().for_each(|running| running.stop_for(Stop::Lost));
+            let (own, seen) = (self.own_runs(), std::mem::take(&mut self.seen));
+            seen.interrupt(&store, host, (&self.plans, own), (*known, *head)).await;
+        }
+        fault
+    }
+
+    /// The claims of this worker.
+    fn own_runs(&self) -> Vec<Run> {
+        let claims = self.running.iter().filter_map(|((plan, task), running)| {
+            let (epoch, dispatch) = (running.epoch.load(Ordering::Relaxed), self.plans.dispatch(plan, *task)?);
+            let executor = self.worker.life.executor(running.agent.as_deref().unwrap_or(SHELL));
+            (epoch > 0 && running.takes_place).then(|| Run::of(dispatch, epoch, executor))
+        });
+        claims.collect()
     }
 
     /// The leases that no job of this worker holds.

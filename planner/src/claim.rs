@@ -58,11 +58,11 @@ pub enum Ending {
 impl Ending {
     /// The end of a run that was cut short with its worker: its outcome is unknown. Another worker reports it.
     pub fn cut_short(executor: &Executor) -> Self {
-        Self::Failed {
-            error: format!("its run by {executor} was cut short"),
-            class: FailureClass::OutcomeUnknown,
-            run: None,
-        }
+        let error = match *executor == Executor::default() {
+            true => "it was dispatched in a part of the log that is lost, and may have run".to_owned(),
+            false => format!("its run by {executor} was cut short"),
+        };
+        Self::Failed { error, class: FailureClass::OutcomeUnknown, run: None }
     }
 }
 
@@ -221,6 +221,12 @@ pub struct TaskLease {
 }
 
 impl TaskLease {
+    /// The dispatch of the last claim.
+    #[must_use]
+    pub const fn attempt(&self) -> u32 {
+        self.attempt
+    }
+
     /// True if a person must release it before it can be claimed again.
     #[must_use]
     pub fn is_parked(&self) -> bool {
@@ -292,6 +298,13 @@ impl TaskLease {
         attempt < self.attempt || (attempt == self.attempt && self.attempt_is_ended)
     }
 
+    fn begin(&mut self, attempt: u32) {
+        if attempt != self.attempt {
+            (self.progress, self.n_lost) = (None, 0);
+        }
+        (self.attempt, self.attempt_is_ended) = (attempt, false);
+    }
+
     fn check_holder(&self, epoch: u64) -> Result<(), TaskError> {
         if self.holder.is_some() && epoch == self.epoch { Ok(()) } else { Err(TaskError::StaleEpoch(epoch)) }
     }
@@ -347,12 +360,14 @@ impl Handler for TaskLease {
             }
             // Unless the log has that claim, or a later one.
             TaskCommand::Interrupt { attempt, epoch, executor } => {
-                let is_news = !self.has_ended(attempt) && (attempt > self.attempt || epoch > self.epoch);
-                let epoch = epoch.max(self.epoch);
+                let is_of_another = |run: &Holder| epoch == self.epoch && run.executor != executor;
+                let is_other = executor != Executor::default() && self.left().is_some_and(is_of_another);
+                let is_news = !self.has_ended(attempt) && (attempt > self.attempt || epoch > self.epoch || is_other);
+                let epoch = epoch.max(self.epoch.saturating_add(1));
                 Ok(is_news.then_some(TaskEvent::TaskInterrupted { attempt, epoch, executor }).into_iter().collect())
             }
             TaskCommand::ReportLate { late } => {
-                let is_news = self.late.as_ref().is_none_or(|known| known.epoch < late.epoch);
+                let is_news = self.late.as_ref().is_none_or(|known| known.epoch != late.epoch);
                 Ok(is_news.then_some(TaskEvent::TaskReportedLate(late)).into_iter().collect())
             }
             TaskCommand::Withdraw { attempt } => Ok(self.withdraw(attempt).into_iter().collect()),
@@ -368,13 +383,9 @@ impl Handler for TaskLease {
     fn apply(&mut self, event: &TaskEvent) {
         match event {
             TaskEvent::TaskClaimed { attempt, executor, lease_until, epoch, cut_off, only_reports, prompt: _ } => {
-                if *attempt != self.attempt {
-                    (self.progress, self.n_lost) = (None, 0);
-                }
-                self.attempt_is_ended = false;
+                self.begin(*attempt);
                 // A coding agent that gives a task back has gone on with it.
                 self.interrupted = self.left().filter(|_| *cut_off && lease_until.is_some()).cloned();
-                self.attempt = *attempt;
                 self.epoch = *epoch;
                 let (executor, epoch, lease_until) = (executor.clone(), *epoch, *lease_until);
                 self.holder = Some(Holder { executor, epoch, lease_until, has_started: !only_reports });
@@ -393,7 +404,8 @@ impl Handler for TaskLease {
             }
             TaskEvent::UsageReported { .. } => {}
             TaskEvent::TaskInterrupted { attempt, epoch, executor } => {
-                (self.attempt, self.epoch, self.attempt_is_ended) = (*attempt, *epoch, false);
+                self.begin(*attempt);
+                self.epoch = *epoch;
                 let (executor, lease_until) = (executor.clone(), None);
                 self.interrupted = Some(Holder { executor, epoch: *epoch, lease_until, has_started: true });
                 self.holder = None;
@@ -408,7 +420,8 @@ impl Handler for TaskLease {
                 (self.attempt, self.holder, self.attempt_is_ended) = (*attempt, None, true);
             }
             TaskEvent::TaskStopped { .. }
-            | TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown | FailureClass::TimedOut, .. } => {
+            | TaskEvent::TaskFailed { class: FailureClass::OutcomeUnknown | FailureClass::TimedOut, .. }
+            | TaskEvent::TaskFailed { run: Some(RunDetails { signal: Some(_), .. }), .. } => {
                 self.interrupted = self.left().cloned();
                 (self.holder, self.attempt_is_ended) = (None, true);
             }

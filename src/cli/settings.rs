@@ -108,11 +108,11 @@ fn retry(key: &str, value: Option<&str>) -> Result<Setting, String> {
     let default = class.policy();
     let ms = |default| value.map_or(Ok(default), millis);
     let setting = match field {
-        "count" => RetrySetting::Count(value.map_or(Ok(default.count), whole)?),
+        "count" => RetrySetting::Count(value.map_or(Ok(default.count), |value| up_to(value, 1_000))?),
         "first" => RetrySetting::FirstMs(ms(default.first_ms)?),
         "longest" => RetrySetting::LongestMs(ms(default.longest_ms)?),
         "jitter" => {
-            let percent = |value: &str| whole(value.trim_end_matches('%'));
+            let percent = |value: &str| up_to(value.trim_end_matches('%'), 100);
             RetrySetting::JitterPercent(value.map_or(Ok(default.jitter_percent), percent)?)
         }
         _unknown => return Err(format!("{RETRY}{name} has count, first, longest and jitter, not {field:?}")),
@@ -246,6 +246,11 @@ fn pair(typed: &str) -> Result<(&str, &str), String> {
 
 fn whole<T: FromStr>(typed: &str) -> Result<T, String> {
     typed.parse().map_err(|_| format!("{typed:?} is not a whole number in range"))
+}
+
+fn up_to(typed: &str, max: u32) -> Result<u32, String> {
+    let n = typed.parse().ok().filter(|n| *n <= max);
+    n.ok_or_else(|| format!("{typed:?} is not a whole number from 0 to {max}"))
 }
 
 fn one_of<T: Copy>(values: &[(&'static str, T)], typed: &str) -> Result<T, String> {

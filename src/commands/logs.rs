@@ -1,6 +1,6 @@
 //! `logs`: the output of a run of a task, while it runs and after. It reads the files of this machine.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::time::Duration;
 
 use clap::Args;
@@ -99,8 +99,13 @@ impl Attempt<'_> {
         let (mut shown, mut line, mut file, mut attempt, mut has_ended, mut is_over) =
             (0, Vec::new(), None, 0, false, false);
         loop {
-            let now = self.runs.last(self.plan, self.task, self.attempt);
-            if let Some(kept) = now.as_ref().and_then(|file| self.runs.open(file).ok()) {
+            let now = self.runs.last(self.plan, self.task, self.attempt).map(|file| self.runs.open(&file));
+            let kept = match now.transpose() {
+                // It is removed just now, or begins.
+                Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof) => None,
+                kept => kept.map_err(unreadable)?,
+            };
+            if let Some(kept) = kept {
                 // The task may have been taken over.
                 if file.replace(kept.file.clone()).is_some_and(|before| before != kept.file) {
                     (shown, line) = (0, Vec::new());
@@ -147,7 +152,7 @@ impl Attempt<'_> {
         };
         Ok(match events.iter().rev().find_map(|envelope| file(&envelope.event)) {
             Some(file) if file.host != host() => format!("{} has it", file.host),
-            Some(_) => "it was removed to make room (runs_bytes_max)".to_owned(),
+            Some(_) => "it was removed, by hand or to make room (runs_bytes_max)".to_owned(),
             None => "it has not run here, or has printed nothing".to_owned(),
         })
     }

@@ -318,7 +318,7 @@ fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
 
 /// The words of known programs when nobody is logged in.
 fn for_person() -> Vec<String> {
-    ["please run /login", "not logged in", "invalid api key"].map(str::to_owned).to_vec()
+    vec!["please run /login".to_owned()]
 }
 
 /// The kinds that an agent may take. A question is for people.

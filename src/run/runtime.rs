@@ -175,11 +175,15 @@ impl Runtime {
         Ok(Next::Check)
     }
 
-    /// Ends with the log. The worker sees that too, and interrupts tasks after the log went back.
+    /// Ends with the log. The worker sees that too, and interrupts tasks after the log went back, however long that takes.
     async fn end(&mut self) {
         self.host.abort();
-        if !self.worker.is_finished() && tokio::time::timeout(STOP_WAIT, &mut self.worker).await.is_err() {
-            self.worker.abort();
+        self.stop.send_replace(true);
+        if !self.worker.is_finished() {
+            tokio::select! {
+                _ = &mut self.worker => {}
+                () = self.signals.next() => self.worker.abort(),
+            }
         }
     }
 

@@ -149,7 +149,7 @@ fn settings_given_on_the_command_line_are_recorded_with_the_plan() {
         scene
             .run(words)
             .expect(3)
-            .says(&["plan.md:2: retry.transient.count=many: \"many\" is not a whole number in range"]);
+            .says(&["plan.md:2: retry.transient.count=many: \"many\" is not a whole number from 0 to 1000"]);
     }
     for (front, says) in [
         ("title: x\n  crewlog: retry.transient.count=4", "plan.md:3: write one line without indentation"),

@@ -71,7 +71,7 @@ fn each_attempt_has_its_output() {
     }
     let file = scene.events_of_type("TaskCompleted")[0]["run"]["output"].clone();
     fs::remove_dir_all(scene.path(".crewlog/runs")).expect("it is there");
-    scene.run(&["logs", &task]).expect(4).says(&["it was removed to make room"]);
+    scene.run(&["logs", &task]).expect(4).says(&["it was removed, by hand or to make room"]);
     let here = file["host"].as_str().expect("a name");
     let exported =
         scene.run(&["export"]).expect(0).stdout.replace(&format!("\"host\":\"{here}\""), "\"host\":\"attic\"");
@@ -100,7 +100,7 @@ fn an_output_is_kept_within_its_limits_and_never_with_a_secret() {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(600);
     file.and_then(|file| file.set_modified(old)).expect("it is there");
     scene.run(&["run", "plan.md", "--yes", "-q"]).expect(0);
-    scene.run(&["logs", &format!("{plan}/1")]).expect(4).says(&["removed to make room (runs_bytes_max)"]);
+    scene.run(&["logs", &format!("{plan}/1")]).expect(4).says(&["removed, by hand or to make room (runs_bytes_max)"]);
 }
 
 #[test]

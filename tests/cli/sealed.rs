@@ -63,10 +63,13 @@ fn the_output_of_a_sealed_plan_is_read_with_its_key_alone() {
     let logs = |task: &str| scene.run(&with("a.key", &["logs", task])).expect(0).stdout;
     assert_eq!((logs(&first), logs(&third)), ("xyzzy\n".to_owned(), "xyzzy\n".to_owned()));
     assert_eq!(scene.run(&with("a.key", &["logs", &first, "--follow"])).expect(0).stdout, "xyzzy\n");
-    scene.run(&["logs", &first]).expect(1).says(&["the output is encrypted, and its key is not here", "--key-file"]);
+    scene
+        .run(&["logs", &first])
+        .expect(1)
+        .says(&["it is encrypted, and its key is destroyed or not here", "--key-file"]);
     assert!(!scene.run(&["show", &third]).expect(0).stdout.contains(MARK));
     scene.run(&with("a.key", &["keys", "destroy", &plan, "--yes"])).expect(0);
-    scene.run(&with("a.key", &["logs", &first])).expect(1).says(&["the output is encrypted"]);
+    scene.run(&with("a.key", &["logs", &first])).expect(1).says(&["it is encrypted, and its key is destroyed"]);
 }
 
 #[test]

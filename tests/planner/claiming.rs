@@ -143,15 +143,17 @@ fn a_run_that_the_log_has_lost_counts_as_cut_short_and_the_next_claim_has_a_high
         (0, "interrupt w1 1 1", ""),
         (1, "claim w2 1 starts", "w2 has 1 as 2 until 181 after a cut and starts"),
         (2, "interrupt w1 1 1", ""),
-        (2, "interrupt w1 1 2", ""),
+        (2, "interrupt w2 1 2", ""),
+        // Another claim had that epoch.
+        (2, "interrupt w1 1 2", "1 as 3 by w1 interrupted"),
         // One that ran later in the lost part than the claim in the log.
         (3, "interrupt w3 1 4", "1 as 4 by w3 interrupted"),
         (4, "done 2", "the claim with epoch 2 has lost the task"),
         (5, "claim w2 1", "w2 has 1 as 5 until 185 after a cut"),
         (6, "fail 5", "1 failed by 5, Task: no"),
         (7, "interrupt w1 1 9", ""),
-        (8, "interrupt w1 2 1", "2 as 5 by w1 interrupted"),
-        (9, "claim w1 2", "w1 has 2 as 6 until 189 after a cut"),
+        (8, "interrupt w1 2 1", "2 as 6 by w1 interrupted"),
+        (9, "claim w1 2", "w1 has 2 as 7 until 189 after a cut"),
     ]);
 }
 

@@ -310,18 +310,18 @@ fn of_task(open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
 /// The item of a task whose program runs on this machine and has printed nothing for long.
 fn of_silence(facts: &Facts<'_>, open: &OpenPlan<'_>, task: &Task) -> Option<Need> {
     let (id, files) = (task.plan.id, facts.roster?.outputs.as_ref()?);
-    // The output of an encrypted plan is not kept.
-    if facts.open.get(open.plan).is_some_and(|plan| plan.is_sealed) {
-        return None;
-    }
     let holder = open.view.holder(id).filter(|holder| holder.has_started && !task.plan.is_delegated())?;
     let is_run_here = !holder.is_agent() && holder.executor.host == caller::host();
     let began = open.view.times(id).claimed_at.filter(|_| is_run_here)?;
     let last = files.last_lines(open.plan, id, task.attempts, LINES_OF_SILENCE);
+    // Without its key nobody sees whether it prints anything.
+    if last.is_none() && facts.open.get(open.plan).is_some_and(|plan| plan.is_sealed) {
+        return None;
+    }
     let since = last.as_ref().map_or(began, |last| last.at.max(began));
     let silence = Some(facts.now.since(since)).filter(|silence| *silence >= files.quiet)?;
     let name = &holder.executor.name;
-    let said = last.map_or_else(String::new, |last| format!(", after:\n{}", headline(&last.lines)));
+    let said = last.map_or_else(String::new, |last| format!(", after:\n{}", last.lines));
     let text = format!("{name} has printed nothing for {}{said}", duration(millis(silence)));
     let target = open.within(id);
     let holds_up = held_up(open.plan, open.view, |held| held == id);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crewlog_mq::Runner;
-use crewlog_planner::claim::{Ending, Executor, Holder, TaskCommand, TaskLease};
+use crewlog_planner::claim::{Ending, Executor, TaskCommand, TaskLease};
 use crewlog_planner::event::FailureClass;
 use crewlog_planner::sealed::key_of;
 use tokio::sync::watch;
@@ -26,6 +26,9 @@ use crate::queue::Dispatch;
 use crate::roster::Actor;
 use crate::run::{self, Job, Report, SoFar, Stop, wanted};
 use crate::subplans::SubPlans;
+
+/// How often the budgets of a run are looked at.
+const BUDGET_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Worker {
     /// Carries a task out from the claim to its end.
@@ -68,12 +71,10 @@ impl Worker {
         let has_read = may_join && claim.catch_up().await.is_ok();
         let is_cut_short = has_read && claim.handler().cut_short(dispatch.attempt).is_some();
         let is_member = may_join && !(reports && is_cut_short);
-        let left = match claim.handler().left() {
-            Some(run) if prompt.is_some() && is_member => Some(self.left_by(run, claim.handler(), &dispatch).await),
-            _nothing_to_tell => None,
-        };
         let joined = if is_member { self.crews.join(&dispatch, actor.name()).await } else { Membership::Alone };
         let (member, mut is_blocked, checked) = joined.or(checked);
+        let is_told = prompt.is_some() && !is_blocked;
+        let left = if is_told { self.left_by(claim.handler(), &dispatch).await } else { None };
         // An agent's prompt depends on the claim: an earlier run may have been cut short.
         let after = |lost: Option<&Executor>| {
             let left = left.clone().or_else(|| lost.map(|lost| Interruption::by(lost).head()));
@@ -111,11 +112,12 @@ impl Worker {
     }
 
     /// The traces of a run that was cut short, for the prompt of its successor.
-    async fn left_by(&self, run: &Holder, claim: &TaskLease, dispatch: &Dispatch) -> String {
+    async fn left_by(&self, claim: &TaskLease, dispatch: &Dispatch) -> Option<String> {
+        let run = claim.left()?;
         let (progress, began_at) = (claim.progress.as_ref(), run.claimed_at());
         let cut_short = Interruption { executor: &run.executor, progress, began_at };
         let left = cut_short.section(dispatch.parameters.folder.as_deref()).await;
-        self.roster.shell.supervisor.redacted(&left)
+        Some(self.roster.shell.supervisor.redacted(&left))
     }
 
     /// Returns the end that was reported, and true if a program ran and met no rate limit.
@@ -164,8 +166,7 @@ impl Worker {
         let end = TaskCommand::End { epoch, usage, ending: ending.clone() };
         let is_told = append(claim, end, &dispatch.cause).await;
         if !is_told {
-            let by = (dispatch.attempt, epoch, self.life.executor(actor.name()));
-            report_late(claim, by, ending.clone(), &dispatch.cause).await;
+            report_late(&self.store, dispatch, (epoch, self.life.executor(actor.name())), ending.clone()).await;
         }
         (is_told.then_some(ending), has_passed)
     }
@@ -257,7 +258,8 @@ impl Worker {
         let (mut budgets, mut kept) =
             (Budgets::new(&self.roster, agent, &dispatch.parameters.budget, dispatch.target()), None);
         loop {
-            if known.changed().await.is_err() {
+            // Runs of others may use up the budget of the day.
+            if let Ok(Err(_the_run_has_ended)) = tokio::time::timeout(BUDGET_INTERVAL, known.changed()).await {
                 return std::future::pending().await;
             }
             let SoFar { session, used } = known.borrow_and_update().clone();

@@ -11,7 +11,7 @@ pub enum FailureClass {
     NotStarted,
     /// It ran too long: retried.
     TimedOut,
-    /// Rate limited: it waits, and is retried however often.
+    /// Rate limited: it waits, and is retried.
     RateLimited {
         /// The time until the limit resets, if it is known.
         retry_after_ms: Option<u64>,

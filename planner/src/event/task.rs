@@ -40,7 +40,7 @@ pub struct RunDetails {
     /// True if the middle of its output was dropped.
     #[serde(default, skip_serializing_if = "is_default")]
     pub output_is_cut: bool,
-    /// The file that keeps more of it, unless it printed nothing or its plan is encrypted.
+    /// The file that keeps more of it, unless it printed nothing.
     pub output: Option<Box<OutputFile>>,
 }
 

@@ -113,7 +113,7 @@ impl Planner {
             let delay_ms = spread(task, policy.wait_ms(n_before), policy);
             return vec![again, Event::RetryScheduled { task_id: id, class: kind, delay_ms }];
         }
-        if kind == RetryClass::ForPerson {
+        if kind == RetryClass::ForPerson && self.state.stopped_by.is_none() {
             let said = format!("Task {} needs a person first", task.plan.name());
             return self.ask_what_to_do(task, &said, error);
         }
@@ -247,7 +247,8 @@ impl Planner {
 
 /// A delay, less a part that is derived from the task, so that retries spread out and a replay gives the same delay.
 fn spread(task: &Task, delay_ms: u64, policy: RetryPolicy) -> u64 {
-    delay_ms - mixed(task) % (delay_ms / 100 * u64::from(policy.jitter_percent) + 1)
+    let most = u128::from(delay_ms) * u128::from(policy.jitter_percent.min(100)) / 100;
+    delay_ms - mixed(task) % u64::try_from(most).unwrap_or(delay_ms).saturating_add(1)
 }
 
 /// A number derived from a task and its attempt.
