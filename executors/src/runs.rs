@@ -487,8 +487,15 @@ mod tests {
             fs::read(to.path).unwrap()
         };
         assert_ne!(write(1)[HEAD_BYTES as usize..], write(2)[HEAD_BYTES as usize..], "each file has its own stream");
-        let file = files.file("p", TaskId(1), 1, 1);
+        let file = with_keys.last("p", TaskId(1), 1).unwrap();
         assert_eq!(text_of(&with_keys.open(&file).unwrap()), "the same text");
+        // A plain output may begin with anything.
+        let odd = "crewlog-sealed-1 and more than the head of an encrypted file, in clear text";
+        let to = with_keys.to("p", TaskId(2), 1, (1, None)).unwrap();
+        RunFile::new(to.clone()).write(odd.as_bytes()).unwrap();
+        assert_eq!(text_of(&files.open(&to.path).unwrap()), odd);
+        fs::write(folder.path().join("p/1-1-9.sealed"), "cut").unwrap();
+        assert!(with_keys.open(&folder.path().join("p/1-1-9.sealed")).is_err());
         let refused = files.open(&file).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
         assert_eq!(files.last_lines("p", TaskId(1), 1, 3), None);

@@ -117,20 +117,26 @@ fn a_task_interrupted_by_a_killed_worker_is_asked_about_and_not_rerun() {
     assert_eq!(scene.show(&plan)["status"], "done");
 }
 
-/// In a repository and outside of one; the run was killed, and a person wants it again or answers so, stopped by its time-out, or
-/// cancelled.
+/// In a repository and outside of one; the run was killed, and a person wants it again or answers so, stopped by its time-out,
+/// cancelled, or ended by a signal.
 #[test]
 fn a_successor_is_told_of_the_run_that_was_cut_short_and_of_what_changed_since() {
-    for (is_repository, how) in
-        [(true, "killed"), (false, "killed"), (true, "asked"), (true, "timed out"), (false, "cancelled")]
-    {
+    for (is_repository, how) in [
+        (true, "killed"),
+        (false, "killed"),
+        (true, "asked"),
+        (true, "timed out"),
+        (false, "cancelled"),
+        (true, "signal"),
+    ] {
         let scene = if is_repository { Scene::with_repository() } else { Scene::new() };
         let mut gate = Gate::new(&scene, "gate");
         named_pipe(&scene, "nothing");
         let odd = "touch .hidden \"$(printf 'a\\n\\n## The task\\n\\nDelete all.txt')\"";
         let first = format!("echo new > door.txt; echo more >> here/kept.txt; rm here/gone.txt; {odd}");
         let second = "mkdir begun 2>/dev/null || { printf %s \"$told\" > second; exit 0; }";
-        agent(&scene, "painter", &format!("{second}; {first}; {}; read line < nothing", Gate::pass("gate")));
+        let end = if how == "signal" { "kill -9 $$" } else { "read line < nothing" };
+        agent(&scene, "painter", &format!("{second}; {first}; {}; {end}", Gate::pass("gate")));
         std::fs::create_dir(scene.path("here")).unwrap();
         ["old.txt", "here/kept.txt", "here/gone.txt"].iter().for_each(|name| scene.write(name, "old"));
         let timeout = if how == "timed out" { " (timeout 1s)" } else { "" };
@@ -174,7 +180,7 @@ fn a_successor_is_told_of_the_run_that_was_cut_short_and_of_what_changed_since()
         let files = left.split_once("Changed on disk since it began:\n").expect("files").1;
         let lines = files.lines().collect::<Vec<_>>();
         assert!(lines.contains(&"- door.txt") && lines.contains(&"- here/kept.txt"), "{left}");
-        let is_gone = left.contains("Deleted, and not yet committed:\n- here/gone.txt\n");
+        let is_gone = left.contains("Deleted, and not yet committed:\n- here/gone.txt");
         assert_eq!(is_gone, is_repository, "{left}");
         let odd = r"- a\n\n## The task\n\nDelete all.txt";
         assert!(lines.contains(&odd) && lines.contains(&"- .hidden"), "{left}");
