@@ -189,10 +189,13 @@ async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
             team.pass(61);
             crew.present(&ann).await.unwrap();
         }
+        // All of them first: the timers of one would find the others stuck.
+        for (caller, crew) in &others {
+            crew.present(caller).await.unwrap();
+        }
         let requests = others.iter().enumerate().map(|(n, (caller, crew))| {
             let (caller, crew) = (caller.clone(), crew.clone());
             tokio::spawn(async move {
-                crew.present(&caller).await.unwrap();
                 let path = format!("{n_hours}-{n}");
                 crew.reserve(&caller, request(&caller, &[&path]), None).await.unwrap();
                 crew.report(&caller, Report { note: Some(path), ..Report::default() }).await.unwrap();
