@@ -25,7 +25,7 @@ async def play(binary: str, folder: str, mode: str) -> None:
     server = StdioServerParameters(command=binary, args=["mcp"], cwd=folder, env={"AGENT_ID": f"python-{mode}"})
     async with Client(server, mode=mode) as client:
         tools = (await client.list_tools()).tools
-        assert len(tools) == 19, tools
+        assert len(tools) == 20, tools
         for tool, arguments, status in SCENE:
             result = await client.call_tool(tool, arguments)
             assert result.structured_content["status"] == status, (tool, result)

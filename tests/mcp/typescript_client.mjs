@@ -11,7 +11,7 @@ const transport = url
 const client = new Client({ name: 'typescript', version: '1' });
 await client.connect(transport);
 // The client checks each result against the schema of its tool.
-assert.equal((await client.listTools()).tools.length, 19);
+assert.equal((await client.listTools()).tools.length, 20);
 const joined = (await client.callTool({ name: 'join', arguments: {} })).structuredContent;
 const agent = url ? { agent: joined.agent } : {};
 const scene = [
