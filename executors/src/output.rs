@@ -195,7 +195,10 @@ impl Pipe<'_> {
 async fn drain(from: Option<Receiver>, to: &mut Pipe<'_>) {
     let (Some(mut from), mut bytes) = (from, [0; 8192]) else { return };
     loop {
-        match tokio::time::timeout(PARTIAL_AFTER, from.read(&mut bytes)).await {
+        let read = from.read(&mut bytes);
+        // Of a single output nothing waits for the end of its line.
+        let read = if to.line.is_some() { tokio::time::timeout(PARTIAL_AFTER, read).await } else { Ok(read.await) };
+        match read {
             Ok(Ok(n_read @ 1..)) => to.take(&bytes[..n_read], false),
             Ok(Ok(_) | Err(_)) => return,
             Err(_it_waits) => to.show_line(),
