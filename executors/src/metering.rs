@@ -6,7 +6,7 @@ use std::time::Duration;
 use crewlog_planner::event::Usage;
 use serde_json::Value;
 
-use crate::run::Sink;
+use crate::run::{Sink, SoFar};
 use crate::runs::OutputTo;
 use crate::usage::AgentRun;
 
@@ -55,16 +55,12 @@ impl Meter {
                 event.filter(Value::is_object).into_iter().for_each(|event| self.run.take(&event));
             }
         }
-        let (used, session) = (self.run.so_far(), self.run.session.clone());
-        // A run that has ended, and exits, has its result: it is not stopped for a budget.
-        let counts = !self.run.has_ended();
+        let used = self.run.so_far();
+        let now = SoFar { session: self.run.session.clone(), used, has_ended: self.run.has_ended() };
         sink.send_if_modified(|known| {
-            let before = known.clone();
-            known.session = session;
-            if counts {
-                known.used = used;
-            }
-            *known != before
+            let is_news = *known != now;
+            *known = now;
+            is_news
         });
         used
     }

@@ -83,6 +83,8 @@ pub struct SoFar {
     pub session: Option<String>,
     /// Its usage so far.
     pub used: Usage,
+    /// True once its program has told its end: it exits with its result, and no budget stops it any more.
+    pub has_ended: bool,
 }
 
 /// Takes the facts about a run as they come. Its output goes to the file of the job.

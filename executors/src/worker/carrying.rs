@@ -262,12 +262,12 @@ impl Worker {
             if let Ok(Err(_the_run_has_ended)) = tokio::time::timeout(BUDGET_INTERVAL, known.changed()).await {
                 return std::future::pending().await;
             }
-            let SoFar { session, used } = known.borrow_and_update().clone();
+            let SoFar { session, used, has_ended } = known.borrow_and_update().clone();
             if let Some(id) = session.filter(|id| kept.as_ref() != Some(id)) {
                 keep_session(&mut claim_of(&self.store, plan, *task, tags.clone()), epoch, &id, cause).await;
                 kept = Some(id);
             }
-            if let Some(stop) = budgets.used_up(&used) {
+            if let Some(stop) = budgets.used_up(&used).filter(|_| !has_ended) {
                 return stop;
             }
         }
