@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 
 use futures::FutureExt;
 use sqlx::postgres::{PgListener, PgPoolOptions};
+use tokio::task::JoinSet;
 
 use super::log::{LOOKING, Log};
 use super::read::{self, Asked};
@@ -19,11 +20,16 @@ use crate::tail::{Deed, Look, Tail};
 /// The most events that are read for all followers.
 const EVENTS_MAX: usize = 1000;
 
-/// Looks for commits until the log is closed.
+/// Looks for commits until the log is closed. Notifications are received as well, from the first follower on.
 pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
-    let mut backoff = Backoff::new();
+    let (mut backoff, mut listener) = (Backoff::new(), JoinSet::new());
+    // Opening the log was a look.
+    let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
     loop {
         let Some(strong) = log.upgrade() else { return };
+        if listener.is_empty() && tail.is_followed() && !strong.server.is_pooled {
+            listener.spawn(listen(strong.server.clone(), strong.channel.clone(), Arc::clone(&tail)));
+        }
         let outcome = look_once(&strong).await;
         drop(strong);
         tail.tried(Deed::Poll, &outcome);
@@ -58,7 +64,7 @@ async fn look_once(log: &Arc<Log>) -> Result<()> {
 }
 
 /// Receives the server's notifications of commits. Commits whose notification is lost are found by polling.
-pub(super) async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
+async fn listen(server: Server, channel: String, tail: Arc<Tail>) {
     let mut backoff = Backoff::new();
     loop {
         let pool =

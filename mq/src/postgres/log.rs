@@ -175,7 +175,17 @@ impl Log {
     /// A connection for the log's own transactions only. Behind a pooler its settings would not last, so each
     /// transaction sets them itself.
     pub(super) async fn connect(&self) -> Result<PgConnection> {
-        let mut connection = self.server.connect().await?;
+        self.prepare(self.server.connect().await?).await
+    }
+
+    /// Keeps the connection that opened the log for its first read.
+    pub(super) async fn keep(&self, connection: PgConnection) -> Result<()> {
+        let generation = self.tail.generation();
+        self.idle.put(Connected { generation, connection: self.prepare(connection).await? });
+        Ok(())
+    }
+
+    async fn prepare(&self, mut connection: PgConnection) -> Result<PgConnection> {
         if !self.server.is_pooled {
             let settings = self.settings[1].replace(", true)", ", false)");
             // Prepared, because every commit looks at the log.

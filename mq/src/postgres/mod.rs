@@ -55,13 +55,13 @@ struct Inner {
     requests: mpsc::Sender<Request>,
     /// Tasks that run until the log is closed.
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    lookers: Vec<AbortHandle>,
+    looking: AbortHandle,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends by itself once its queue is empty.
-        self.lookers.iter().for_each(AbortHandle::abort);
+        self.looking.abort();
     }
 }
 
@@ -86,20 +86,16 @@ impl Postgres {
             (LogTime::new(options.clock), None)
         };
         let now = clock.is_none().then(|| time.now());
-        let found = schema::open(&server, &migrate, options.create, now).await?;
+        let (found, connection) = schema::open(&server, &migrate, options.create, now).await?;
         let log = Arc::new(Log::new(server.in_schema(&found), &found, Arc::default(), (time, clock)));
+        log.keep(connection).await?;
         let Look { end, generation, .. } = log.head(("opening the log", LOOKING)).await?;
         log.tail.grew(generation, end);
         let (requests, queue) = mpsc::channel(QUEUE_APPENDS_MAX);
         let writer = tokio::spawn(writer::serve(Arc::clone(&log), queue));
-        let mut tasks = vec![tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&log.tail)))];
-        if !log.server.is_pooled {
-            let listening = listen::listen(log.server.clone(), log.channel.clone(), Arc::clone(&log.tail));
-            tasks.push(tokio::spawn(listening));
-        }
-        let lookers = tasks.iter().map(JoinHandle::abort_handle).collect();
-        tasks.push(writer);
-        Ok(Self { inner: Arc::new(Inner { log, requests, tasks: Mutex::new(tasks), lookers }) })
+        let looker = tokio::spawn(listen::look(Arc::downgrade(&log), Arc::clone(&log.tail)));
+        let looking = looker.abort_handle();
+        Ok(Self { inner: Arc::new(Inner { log, requests, tasks: Mutex::new(vec![looker, writer]), looking }) })
     }
 
     /// The server's query plan for a page of matching events, line by line.
@@ -178,7 +174,7 @@ impl Backend for Postgres {
         let inner = Arc::clone(&self.inner);
         let closing = async move {
             inner.log.tail.close();
-            inner.lookers.iter().for_each(AbortHandle::abort);
+            inner.looking.abort();
             inner.log.close().await;
             // A second call waits as well.
             for task in inner.tasks.lock().await.drain(..) {

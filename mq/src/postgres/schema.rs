@@ -22,8 +22,14 @@ const TABLES: &str = "'log', 'append_lock', 'aggregates', 'kinds', 'events', 'ta
 
 const DOING: &str = "opening the log";
 
-/// Opens the log of a server and returns its schema. Creates or migrates it through `migrate` if necessary.
-pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: Option<Timestamp>) -> Result<String> {
+/// Opens the log of a server. Creates or migrates it through `migrate` if necessary. Returns its schema, and the
+/// connection that found it.
+pub(super) async fn open(
+    server: &Server,
+    migrate: &Server,
+    create: bool,
+    now: Option<Timestamp>,
+) -> Result<(String, PgConnection)> {
     let mut connection = server.connect().await?;
     let schema = schema_of(server, &mut connection).await?;
     let server = server.clone().in_schema(&schema);
@@ -40,7 +46,7 @@ pub(super) async fn open(server: &Server, migrate: &Server, create: bool, now: O
         Some(found) => check_format(server.place(), found)?,
     }
     may_append(&server, &mut connection, &schema).await?;
-    Ok(schema)
+    Ok((schema, connection))
 }
 
 /// The schema in the URL, or else the first of the search path.
