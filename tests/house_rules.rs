@@ -30,7 +30,7 @@ const FN_LINES_MAX: usize = 80;
 /// part, its lists of paths, the paths to leave out, and the limit.
 const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
-    ("the planner", &[&["planner/src/"]], &[&CREW], 14_650),
+    ("the planner", &[&["planner/src/"]], &[&CREW], 14_700),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("the executors", &[&["executors/src/"]], &[&CREW], 11_000),
     ("coordination", &[&CREW, &FACES], &[], 14_000),
@@ -517,7 +517,7 @@ fn a_part_is_counted_wherever_its_files_are() {
         ("src/page/a.rs", 9_161, Some("src/demo/")),
         ("src/serve/page/a.rs", 9_161, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
-        ("planner/src/a.rs", 14_650, None),
+        ("planner/src/a.rs", 14_700, None),
     ] {
         let found = ceilings(&[File { path: path.to_owned(), text: "// x\n".repeat(n_lines) }]);
         assert_eq!(found.first().map(|finding| finding.place.as_str()), expected, "{path}: {n_lines}");

@@ -7,19 +7,20 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Backoff, Cause, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start, Timestamp,
-    retrying,
+    Backoff, Cause, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Runner, Start,
+    Timestamp, retrying,
 };
-use crewlog_planner::claim::{self, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{self, TaskCommand};
 use crewlog_planner::event::{self, Command, Event, Timer, plan_tag};
 use crewlog_planner::listing::ListedPlan;
+use crewlog_planner::plan_event::{PlanEvent, plan_of};
 use crewlog_planner::planner::Planner;
 use crewlog_planner::state::Phase;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 
 use crate::claiming::claim_of;
-use crate::plans::{plan_of, planner_of, read_plan};
+use crate::plans::{planner_of, read_plan, warn_of_item};
 use crate::projecting::list_plans;
 use crate::propagation::{Unreadable, follow_parent, propagate};
 use crate::subplans::family;
@@ -37,10 +38,6 @@ const TIMERS: &str = "timers";
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// The most timers of one plan set and fired in a row.
 const TIMERS_MAX: usize = 10_000;
-/// The events of a plan that its sub-plans follow.
-const STEPS: [&str; 3] = [PAUSED, "PlanResumed", "PlanningCompleted"];
-/// After this event a sub-plan that was paused with its parent checks the parent again.
-const PAUSED: &str = "PlanPaused";
 
 /// The events of a plan's tasks.
 fn task_events(plan: &str) -> Query {
@@ -59,7 +56,7 @@ pub async fn catch_up(store: &EventStore, plan: &str, tags: Vec<String>) -> Resu
     let (mut planner, reported) = tokio::try_join!(planner, unhandled(store, plan))?;
     take_in(&mut planner, &reported).await?;
     let withdrawn = withdraw_unstarted(store, plan, &planner).await?;
-    take_in(&mut planner, &TaskReport::all(&withdrawn)?).await?;
+    take_in(&mut planner, &withdrawn).await?;
     Ok(planner)
 }
 
@@ -68,8 +65,9 @@ async fn unhandled(store: &EventStore, plan: &str) -> Result<Vec<TaskReport>, Er
     let mut reported = Vec::new();
     let mut newest_first = std::pin::pin!(store.records(&task_events(plan), Range::default().backwards()));
     while let Some(recorded) = newest_first.try_next().await? {
-        let Some(report) = TaskReport::of(&recorded)? else { continue };
-        let reaction = Query { causation_id: Some(recorded.event_id), ..Query::aggregate(event::STREAM, plan) };
+        let event_id = recorded.event_id;
+        let Some(report) = TaskReport::of(&Envelope::of(recorded)?) else { continue };
+        let reaction = Query { causation_id: Some(event_id), ..Query::aggregate(event::STREAM, plan) };
         reported.push(report);
         if reported.len().is_power_of_two() && !store.read(&reaction, Range::default(), 1).await?.events.is_empty() {
             break;
@@ -79,8 +77,12 @@ async fn unhandled(store: &EventStore, plan: &str) -> Result<Vec<TaskReport>, Er
     Ok(reported)
 }
 
-/// Withdraws the dispatched tasks of a stopped plan that have not started. Returns the new events of its tasks.
-async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Planner>) -> Result<Vec<Recorded>, Error> {
+/// Withdraws the dispatched tasks of a stopped plan that have not started. Returns the new reports of its tasks.
+async fn withdraw_unstarted(
+    store: &EventStore,
+    plan: &str,
+    planner: &Runner<Planner>,
+) -> Result<Vec<TaskReport>, Error> {
     let state = planner.handler().state();
     if state.stopped_by.is_none() {
         return Ok(Vec::new());
@@ -96,7 +98,8 @@ async fn withdraw_unstarted(store: &EventStore, plan: &str, planner: &Runner<Pla
             Err(ExecuteError::Store(error)) => return Err(error),
         }
     }
-    store.records(&task_events(plan), Range::after(head)).try_collect().await
+    let envelopes = store.records(&task_events(plan), Range::after(head)).map(|recorded| Envelope::of(recorded?));
+    envelopes.try_filter_map(async |envelope| Ok(TaskReport::of(&envelope))).try_collect().await
 }
 
 /// [`withdraw_unstarted`], retried. The subscription delivers the new events.
@@ -113,24 +116,37 @@ pub async fn host(store: EventStore, plan: String, taken_in: watch::Sender<Posit
 }
 
 /// The position of the last event of a task.
-fn last_report(events: &[Recorded]) -> Option<Position> {
-    events.iter().rev().find(|recorded| recorded.stream_id == claim::STREAM).map(|recorded| recorded.position)
+fn last_report(events: &[Envelope<PlanEvent>]) -> Option<Position> {
+    let mut of_tasks = events.iter().filter(|envelope| matches!(envelope.event, PlanEvent::Task(..)));
+    of_tasks.next_back().map(|envelope| envelope.recorded.position)
 }
 
 /// Handles new events of a plan and its tasks.
-async fn handle(store: &EventStore, plan: &str, planner: &mut Runner<Planner>, events: &[Recorded]) {
-    let is_of_plan = |recorded: &&Recorded| recorded.stream_id == event::STREAM;
-    let has = |types: &[&str]| events.iter().filter(is_of_plan).any(|event| types.contains(&&*event.event_type));
-    if has(&STEPS) {
+async fn handle(store: &EventStore, plan: &str, planner: &mut Runner<Planner>, events: &[Envelope<PlanEvent>]) {
+    let of_plan = || {
+        events.iter().filter_map(|envelope| match &envelope.event {
+            PlanEvent::Plan(event) => Some((event, envelope.recorded.position)),
+            _of_a_task => None,
+        })
+    };
+    let is_followed = |event: &Event| {
+        matches!(event, Event::PlanPaused { .. } | Event::PlanResumed {} | Event::PlanningCompleted { .. })
+    };
+    if of_plan().any(|(event, _)| is_followed(event)) {
         propagate_with_retry(store, plan).await;
     }
     take_in_with_retry(planner, events).await;
-    if events.iter().rev().find(is_of_plan).is_some_and(|last| last.position > planner.position()) {
+    if of_plan().next_back().is_some_and(|(_, position)| position > planner.position()) {
         look(planner).await;
     }
     withdraw_with_retry(store, plan, planner).await;
     // The parent plan may have been paused or ended while this one was made, or resumed while this one was paused.
-    if has(&["TasksPlanned"]) || (has(&[PAUSED]) && planner.handler().state().is_paused_from_parent()) {
+    let may_differ = |event: &Event| match event {
+        Event::TasksPlanned { .. } => true,
+        Event::PlanPaused { .. } => planner.handler().state().is_paused_from_parent(),
+        _another => false,
+    };
+    if of_plan().any(|(event, _)| may_differ(event)) {
         follow_with_retry(store, plan, planner).await;
     }
 }
@@ -157,7 +173,8 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
     }
     taken_in.send_replace(head);
     let store = hosted.store.clone();
-    let mut chunks = std::pin::pin!(store.follow(&query, Start::After(head)).ready_chunks(TOGETHER_MAX));
+    let mut chunks =
+        std::pin::pin!(store.subscribe_from::<PlanEvent>(&query, Start::After(head))?.ready_chunks(TOGETHER_MAX));
     loop {
         let next = hosted.next_due();
         tokio::select! {
@@ -166,9 +183,9 @@ async fn host_matching(store: EventStore, query: Query, taken_in: watch::Sender<
                 let mut events = Vec::with_capacity(chunk.len());
                 for event in chunk {
                     match event {
-                        Ok(recorded) => events.push(recorded),
+                        Ok(envelope) => events.push(envelope),
                         Err(error) if error.is_final() => return Err(error),
-                        Err(error) => error.warn("an event cannot be read yet"),
+                        Err(error) => warn_of_item(&error),
                     }
                 }
                 let last = last_report(&events);
@@ -221,15 +238,15 @@ impl Hosted {
     }
 
     /// Handles new events, those of different plans side by side.
-    async fn take(&mut self, events: Vec<Recorded>) {
-        let mut by_plan: BTreeMap<String, Vec<Recorded>> = BTreeMap::new();
-        for recorded in events {
-            if let Some(plan) = plan_of(&recorded).map(str::to_owned) {
-                by_plan.entry(plan).or_default().push(recorded);
+    async fn take(&mut self, events: Vec<Envelope<PlanEvent>>) {
+        let mut by_plan: BTreeMap<String, Vec<_>> = BTreeMap::new();
+        for envelope in events {
+            if let Some(plan) = plan_of(&envelope.recorded).map(str::to_owned) {
+                by_plan.entry(plan).or_default().push(envelope);
             }
         }
         // The events of a task have the tags of its plan.
-        let of_plans = by_plan.into_iter().map(|(plan, events)| (plan, events[0].tags.clone(), events));
+        let of_plans = by_plan.into_iter().map(|(plan, events)| (plan, events[0].recorded.tags.clone(), events));
         self.with_planners(of_plans.collect(), async |store, plan, planner, events| {
             handle(store, plan, planner, &events).await;
         })
@@ -297,8 +314,7 @@ async fn follow_with_retry(store: &EventStore, plan: &str, planner: &mut Runner<
     let mut backoff = Backoff::new();
     while let Err(error) = follow_parent(store, plan, planner).await {
         if !backoff.wait_to_retry(&error).await {
-            tracing::warn!(plan, "it may continue without its parent plan");
-            return;
+            return tracing::warn!(plan, "it may continue without its parent plan");
         }
     }
 }
@@ -440,16 +456,12 @@ pub(crate) async fn open_plans(
 }
 
 /// Retries while the log cannot be written, so no report is dropped. An error that a retry cannot cure blocks this plan alone.
-async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Recorded]) {
-    let warn = |error: &Error| tracing::warn!(%error, "skipped an unreadable event of a task");
-    let reports = events.iter().filter_map(|recorded| TaskReport::of(recorded).inspect_err(warn).ok().flatten());
-    let reports = reports.collect::<Vec<_>>();
+async fn take_in_with_retry(planner: &mut Runner<Planner>, events: &[Envelope<PlanEvent>]) {
+    let reports = events.iter().filter_map(TaskReport::of).collect::<Vec<_>>();
     let mut backoff = Backoff::new();
-    while let Err(error) = take_in(planner, &reports).await {
-        if !backoff.wait_to_retry(&error).await {
-            return;
-        }
-    }
+    while let Err(error) = take_in(planner, &reports).await
+        && backoff.wait_to_retry(&error).await
+    {}
 }
 
 /// None when the plan can never be read.
@@ -471,17 +483,10 @@ struct TaskReport {
 
 impl TaskReport {
     /// Nothing for an event that does not concern the planner.
-    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
-        let task = claim::split_aggregate_id(&recorded.aggregate_id).filter(|_| recorded.stream_id == claim::STREAM);
-        let Some((_, task)) = task else { return Ok(None) };
-        let (position, cause) = (recorded.position, Cause::reaction(PROCESS, recorded));
-        let event = Some(recorded.decode::<TaskEvent>()?).filter(TaskEvent::is_report);
-        let command = event.map(|event| Command::HandleExecutorEvent { task, event });
-        Ok(command.map(|command| Self { position, command, cause }))
-    }
-
-    fn all(events: &[Recorded]) -> Result<Vec<Self>, Error> {
-        events.iter().filter_map(|recorded| Self::of(recorded).transpose()).collect()
+    fn of(Envelope { event, recorded, .. }: &Envelope<PlanEvent>) -> Option<Self> {
+        let PlanEvent::Task(task, event) = event else { return None };
+        let command = event.is_report().then(|| Command::HandleExecutorEvent { task: *task, event: event.clone() })?;
+        Some(Self { position: recorded.position, command, cause: Cause::reaction(PROCESS, recorded) })
     }
 }
 

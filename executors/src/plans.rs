@@ -26,13 +26,10 @@ pub fn planner_of_fork(store: &EventStore, point: &ForkPoint, plan: &str, tags: 
     Runner::new(store.clone(), event::STREAM, plan, tags).behind(point.prefix.clone())
 }
 
-/// The plan of an event of a plan or of a task.
-pub fn plan_of(recorded: &Recorded) -> Option<&str> {
-    match recorded.stream_id.as_str() {
-        event::STREAM => Some(&recorded.aggregate_id),
-        claim::STREAM => claim::split_aggregate_id(&recorded.aggregate_id).map(|(plan, _)| plan),
-        _another_stream => None,
-    }
+/// Warns of an item of a stream that is no event. The stream continues.
+pub(crate) fn warn_of_item(error: &Error) {
+    let is_unreadable = matches!(error, Error::Decode { .. });
+    error.warn(if is_unreadable { "skipped an unreadable event of a plan" } else { "an event cannot be read yet" });
 }
 
 /// The tasks that an event can change; `None` means all.

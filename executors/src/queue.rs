@@ -1,20 +1,21 @@
 //! The plans of a worker, each as one up-to-date view, and the choice of the task that starts next.
 
-use std::collections::{BTreeMap, HashMap};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::pin::pin;
 use std::sync::OnceLock;
 
-use crewlog_mq::{Cause, Error, EventStore, Position, Query, Range, Recorded};
+use crewlog_mq::{Cause, Error, EventStore, FromRecorded, Position, Query, Range, Recorded};
 use crewlog_planner::claim::Holder;
-use crewlog_planner::event::{self, About, Budget, Event, PlannerCmd, RetryClass, RetryPolicy, TaskInput};
+use crewlog_planner::event::{About, Budget, Event, PlannerCmd, RetryClass, RetryPolicy, TaskInput};
 use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::plan_event::{PlanEvent, plan_of};
 use crewlog_planner::sealed::{is_task_undecryptable, key_of};
 use crewlog_planner::view::PlanView;
 use futures::TryStreamExt;
 
 use crate::budgets::left_for_run;
 use crate::history::History;
-use crate::plans::plan_of;
 use crate::prompts::Rendered;
 
 /// A task among all plans.
@@ -50,25 +51,22 @@ impl Dispatch {
     }
 
     /// Nothing for an event that dispatches no task, or a question, which is for people. `parameters` come from the fold.
-    fn of(recorded: &Recorded) -> Result<Option<Self>, Error> {
-        if recorded.event_type != "TaskDispatched" {
-            return Ok(None);
-        }
-        let Event::TaskDispatched { task_id, attempt, command } = recorded.decode()? else { return Ok(None) };
-        let PlannerCmd::ExecuteTask { kind, .. } = command else { return Ok(None) };
-        Ok(Some(Self {
+    fn of(event: &PlanEvent, recorded: &Recorded) -> Option<Self> {
+        let PlanEvent::Plan(Event::TaskDispatched { task_id, attempt, command }) = event else { return None };
+        let PlannerCmd::ExecuteTask { kind, .. } = command else { return None };
+        Some(Self {
             plan: recorded.aggregate_id.clone(),
             tags: recorded.tags.clone(),
             position: recorded.position,
             seen: recorded.position,
-            task: task_id,
+            task: *task_id,
             name: task_id.to_string(),
-            attempt,
-            kind,
+            attempt: *attempt,
+            kind: *kind,
             parameters: TaskInput::default(),
             limits: RetryClass::RateLimited.policy(),
             cause: Cause::event(recorded),
-        }))
+        })
     }
 }
 
@@ -92,15 +90,17 @@ impl Worked {
         let mut records = pin!(history.records(store, &Query::all(), Range::up_to(up_to)));
         let mut dispatched: HashMap<TaskId, Dispatch> = HashMap::new();
         while let Some(recorded) = records.try_next().await? {
-            worked.view.apply(&recorded).unwrap_or_else(|error| passed_over(&error));
             if recorded.aggregate_id == plan && worked.tags.is_empty() {
                 worked.tags.clone_from(&recorded.tags);
             }
-            // Dispatches of the plan that it was forked from do not count.
-            if recorded.aggregate_id == plan
-                && let Ok(Some(dispatch)) = Dispatch::of(&recorded)
-            {
-                dispatched.insert(dispatch.task, dispatch);
+            match PlanEvent::from_recorded(&recorded) {
+                Err(error) => tracing::warn!(%error, "skipped an unreadable event of a plan"),
+                Ok(event) => {
+                    worked.view.take(&event, &recorded);
+                    // Dispatches of the plan that it was forked from do not count.
+                    let dispatch = Dispatch::of(&event, &recorded).filter(|dispatch| dispatch.plan == plan);
+                    dispatched.extend(dispatch.map(|dispatch| (dispatch.task, dispatch)));
+                }
             }
         }
         dispatched.retain(|task, dispatch| is_running(&worked.view, *task, dispatch.attempt));
@@ -108,18 +108,16 @@ impl Worked {
         Ok(worked)
     }
 
-    fn apply(&mut self, recorded: &Recorded) {
+    fn apply(&mut self, event: &PlanEvent, recorded: &Recorded) {
         if recorded.position <= self.view.at {
             return;
         }
         self.startable.take();
-        self.view.apply(recorded).unwrap_or_else(|error| passed_over(&error));
-        if recorded.stream_id == event::STREAM {
-            match Dispatch::of(recorded) {
-                Ok(Some(dispatch)) => self.insert(dispatch),
-                Ok(None) => self.drop_ended(),
-                Err(_) => {}
-            }
+        self.view.take(event, recorded);
+        match Dispatch::of(event, recorded) {
+            Some(dispatch) => self.insert(dispatch),
+            None if matches!(event, PlanEvent::Plan(_)) => self.drop_ended(),
+            None => {}
         }
     }
 
@@ -144,10 +142,6 @@ impl Worked {
 
 fn is_running(view: &PlanView, task: TaskId, attempt: u32) -> bool {
     view.state().task(task).is_some_and(|task| task.runs(attempt))
-}
-
-fn passed_over(error: &Error) {
-    tracing::warn!(%error, "skipped an unreadable event of a plan");
 }
 
 /// The plans that a worker works for.
@@ -178,22 +172,22 @@ impl Plans {
     }
 
     /// Takes in an event of a plan or of a task, and gives the plan that it is of. A plan that was not known is read.
-    pub(crate) async fn apply(&mut self, store: &EventStore, recorded: &Recorded) -> Result<Option<String>, Error> {
-        // A plan begins with an event of its own.
-        let is_known = |plan: &&str| recorded.stream_id == event::STREAM || self.0.contains_key(*plan);
-        let Some(plan) = plan_of(recorded).filter(is_known).map(str::to_owned) else { return Ok(None) };
-        match self.0.get_mut(&plan) {
-            Some(worked) => worked.apply(recorded),
-            None => {
-                let is_over = recorded.decode::<Event>().is_ok_and(|event| event.about() == About::End);
-                if is_over {
-                    return Ok(None);
-                }
-                let worked = Worked::load(store, &plan, recorded.position).await?;
-                self.0.insert(plan.clone(), worked);
+    pub(crate) async fn apply(
+        &mut self,
+        store: &EventStore,
+        (event, recorded): (&PlanEvent, &Recorded),
+    ) -> Result<Option<String>, Error> {
+        let Some(plan) = plan_of(recorded) else { return Ok(None) };
+        match (self.0.get_mut(plan), event) {
+            (Some(worked), _) => worked.apply(event, recorded),
+            // A plan begins with an event of its own.
+            (None, PlanEvent::Plan(event)) if event.about() != About::End => {
+                let worked = Worked::load(store, plan, recorded.position).await?;
+                self.0.insert(plan.to_owned(), worked);
             }
+            (None, _) => return Ok(None),
         }
-        Ok(Some(plan))
+        Ok(Some(plan.to_owned()))
     }
 
     /// Drops a plan that has ended.
@@ -212,21 +206,32 @@ impl Plans {
 
     /// The task to start next: the most urgent of all plans, then the first dispatched; within a plan in the plan's order. `is_wanted`
     /// says which dispatches could start here, `is_busy` which are being started: call [`Plans::changed`] after a change of that.
+    /// `may_run` costs more, and is asked about few.
     pub(crate) fn next(
         &self,
         is_wanted: impl Fn(&Dispatch) -> bool,
+        may_run: impl Fn(&Dispatch) -> bool,
         is_busy: impl Fn(&str, TaskId) -> bool,
     ) -> Option<Dispatch> {
-        let heads = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty()).filter_map(|(plan, worked)| {
+        let next_of = |plan: &str, worked: &Worked, n_passed: usize| {
             let Worked { view, dispatched, startable, .. } = worked;
             let is_held = |task, lease: Option<&Holder>| lease.is_some() || is_busy(plan, task);
-            let startable = startable.get_or_init(|| view.startable(is_held));
-            let startable = startable.iter().filter_map(|task| dispatched.get(task));
-            let dispatch = { startable }.find(|dispatch| is_wanted(dispatch))?;
-            let urgency = view.state().urgency(dispatch.task);
-            Some(((urgency, dispatch.position), dispatch, view.at))
-        });
-        heads.min_by_key(|(key, _, _)| *key).map(|(_, dispatch, seen)| Dispatch { seen, ..dispatch.clone() })
+            let startable = startable.get_or_init(|| view.startable(is_held)).iter().enumerate().skip(n_passed);
+            let mut wanted = startable.filter_map(|(index, task)| Some((index, dispatched.get(task)?)));
+            let (index, dispatch) = wanted.find(|(_, dispatch)| is_wanted(dispatch))?;
+            Some(Reverse(((view.state().urgency(dispatch.task), dispatch.position), index, dispatch.key())))
+        };
+        let waiting = self.0.iter().filter(|(_, worked)| !worked.dispatched.is_empty());
+        let mut heads: BinaryHeap<_> = waiting.filter_map(|(plan, worked)| next_of(plan, worked, 0)).collect();
+        while let Some(Reverse((_, index, (plan, task)))) = heads.pop() {
+            let worked = self.0.get(&plan)?;
+            let dispatch = worked.dispatched.get(&task)?;
+            if may_run(dispatch) {
+                return Some(Dispatch { seen: worked.view.at, ..dispatch.clone() });
+            }
+            heads.extend(next_of(&plan, worked, index + 1));
+        }
+        None
     }
 
     /// The tasks of a plan that are being started have changed.

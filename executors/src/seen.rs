@@ -4,13 +4,14 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crewlog_mq::{
-    Append, Backoff, Cause, Error, EventStore, ExecuteError, Expected, NewEvent, Position, Query, Range, Recorded,
+    Append, Backoff, Cause, Envelope, Error, EventStore, ExecuteError, Expected, NewEvent, Position, Query, Range,
     new_event_id,
 };
-use crewlog_planner::claim::{self, Executor, TaskCommand, TaskEvent};
+use crewlog_planner::claim::{Executor, TaskCommand, TaskEvent};
 use crewlog_planner::crew::losses::{self, LossEvent};
-use crewlog_planner::event::{self, Event};
+use crewlog_planner::event::Event;
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan_event::{PlanEvent, plan_of};
 use uuid::Uuid;
 
 use crate::claiming::claim_of;
@@ -39,11 +40,20 @@ pub(crate) struct Run {
 pub(crate) struct Seen(VecDeque<Run>);
 
 impl Seen {
-    pub(crate) fn take(&mut self, recorded: &Recorded) {
-        let Some((plan, task, attempt, epoch, executor)) = run_of(recorded) else { return };
+    pub(crate) fn take(&mut self, Envelope { event, recorded, .. }: &Envelope<PlanEvent>) {
+        let (task, attempt, epoch, executor) = match event {
+            PlanEvent::Plan(Event::TaskDispatched { task_id, attempt, .. }) => {
+                (*task_id, *attempt, 1, Executor::default())
+            }
+            PlanEvent::Task(task, TaskEvent::TaskClaimed { attempt, executor, epoch, only_reports: false, .. }) => {
+                (*task, *attempt, *epoch, executor.clone())
+            }
+            _that_lets_no_task_run => return,
+        };
         if self.0.len() == SEEN_MAX {
             self.0.pop_front();
         }
+        let Some(plan) = plan_of(recorded).map(str::to_owned) else { return };
         let (tags, event) = (recorded.tags.clone(), Some((recorded.position, recorded.event_id)));
         self.0.push_back(Run { plan, task, tags, attempt, epoch, executor, event });
     }
@@ -155,24 +165,4 @@ async fn try_to_interrupt(
     let lost = LossEvent::LogWentBack { known, head, n_tasks, at: store.now() };
     let lost = NewEvent::of(&lost, Cause::request().metadata())?.with_id(new_event_id());
     store.append(Append::to(losses::STREAM, host, Expected::Any, vec![lost])).await.map(drop)
-}
-
-/// The plan, the task, the dispatch, the epoch and the executor of an event that lets a task run.
-fn run_of(recorded: &Recorded) -> Option<(String, TaskId, u32, u64, Executor)> {
-    match recorded.stream_id.as_str() {
-        event::STREAM if recorded.event_type == "TaskDispatched" => match recorded.decode().ok()? {
-            Event::TaskDispatched { task_id, attempt, .. } => {
-                Some((recorded.aggregate_id.clone(), task_id, attempt, 1, Executor::default()))
-            }
-            _another => None,
-        },
-        claim::STREAM if recorded.event_type == "TaskClaimed" => match recorded.decode().ok()? {
-            TaskEvent::TaskClaimed { attempt, executor, epoch, only_reports: false, .. } => {
-                let (plan, task) = claim::split_aggregate_id(&recorded.aggregate_id)?;
-                Some((plan.to_owned(), task, attempt, epoch, executor))
-            }
-            _another => None,
-        },
-        _another => None,
-    }
 }

@@ -13,11 +13,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crewlog_mq::{
-    Backoff, Error, EventStore, ExecuteError, Position, Query, Range, Recorded, Start, Timestamp, retrying,
+    Backoff, Envelope, Error, EventStore, ExecuteError, Position, Query, Range, Start, Timestamp, retrying,
 };
 use crewlog_planner::claim::{self, Executor, Holder, TaskCommand, TaskEvent};
 use crewlog_planner::crew::{breaker, consent, leases};
 use crewlog_planner::event;
+use crewlog_planner::plan_event::PlanEvent;
 use futures::{StreamExt, TryStreamExt};
 use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
@@ -30,6 +31,7 @@ use crate::consent::{Input, Trust};
 use crate::crew::runs::Crews;
 use crate::liveness::LivenessLock;
 use crate::planning::open_plans;
+use crate::plans::warn_of_item;
 use crate::queue::{Dispatch, Plans, TaskKey};
 use crate::roster::{Actor, Roster, is_followed};
 use crate::run::{Stop, is_set};
@@ -125,7 +127,8 @@ impl Worker {
         let open = open_plans(&self.store, &of_plans, at).await?.into_keys();
         let plans = Plans::load(&self.store, open, at).await?;
         let store = self.store.clone();
-        let mut chunks = pin!(store.follow(&query, Start::After(at)).ready_chunks(EVENTS_MAX));
+        let events = store.subscribe_from::<PlanEvent>(&query, Start::After(at))?;
+        let mut chunks = pin!(events.ready_chunks(EVENTS_MAX));
         // The decisions and limits since it was opened, up to where the events begin.
         self.roster.catch_up().await?;
         self.make_room().await?;
@@ -144,9 +147,9 @@ impl Worker {
                     let Some(chunk) = chunk else { break };
                     for event in chunk {
                         match event {
-                            Ok(recorded) => crew.take(&recorded).await,
+                            Ok(envelope) => crew.take(&envelope).await,
                             Err(error) if error.is_final() => fault = Some(error),
-                            Err(error) => error.warn("an event cannot be read yet"),
+                            Err(error) => warn_of_item(&error),
                         }
                     }
                     if fault.is_some() {
@@ -166,8 +169,8 @@ impl Worker {
         fault = crew.after_loss(fault, &me.host).await;
         // A task that the plan ended meanwhile is stopped for that reason, and not given back.
         let rest = crew.worker.store.records(&query, Range::after(crew.position)).try_collect::<Vec<_>>().await;
-        for recorded in rest.unwrap_or_default() {
-            crew.take(&recorded).await;
+        for envelope in rest.unwrap_or_default().into_iter().filter_map(|recorded| Envelope::of(recorded).ok()) {
+            crew.take(&envelope).await;
         }
         for running in crew.running.values() {
             running.stop_for(Stop::Interrupted);
@@ -311,16 +314,16 @@ impl WorkerLoop {
                 && actor().is_some_and(|actor| {
                     has_place(actor) && worker.roster.limits.as_ref().is_none_or(|limits| !limits.holds(actor.name()))
                 })
-                && worker.may_run(dispatch)
         };
         let is_busy = |plan: &str, task| running.contains_key(&(plan.to_owned(), task));
-        plans.next(is_wanted, is_busy)
+        plans.next(is_wanted, |dispatch| worker.may_run(dispatch), is_busy)
     }
 
     /// Takes in an event, and stops what its plan has ended.
-    async fn take(&mut self, recorded: &Recorded) {
+    async fn take(&mut self, envelope: &Envelope<PlanEvent>) {
+        let Envelope { event, recorded, .. } = envelope;
         (self.position, self.is_restless) = (recorded.position, true);
-        self.seen.take(recorded);
+        self.seen.take(envelope);
         if recorded.stream_id == leases::STREAM {
             self.blocked.clear();
             return;
@@ -331,18 +334,17 @@ impl WorkerLoop {
         }
         let mut backoff = Backoff::new();
         let plan = loop {
-            match self.plans.apply(&self.worker.store, recorded).await {
-                Ok(plan) => break plan,
-                Err(error) if !backoff.wait_to_retry(&error).await => return,
-                Err(_) => {}
+            match self.plans.apply(&self.worker.store, (event, recorded)).await {
+                Ok(Some(plan)) => break plan,
+                Err(error) if backoff.wait_to_retry(&error).await => {}
+                Ok(None) | Err(_) => return,
             }
         };
-        let Some(plan) = plan else { return };
         self.refused.retain(|(refused, _)| *refused != plan);
         if self.read_to.get(&plan).is_some_and(|read_to| *read_to <= recorded.position) {
             self.read_to.remove(&plan);
         }
-        let taken = epoch_taken(recorded).unwrap_or_default();
+        let taken = epoch_taken(event);
         for (key, running) in self.running.iter().filter(|((running, _), _)| *running == plan) {
             let epoch = running.epoch.load(Ordering::Relaxed);
             if epoch != 0 && taken > epoch && recorded.aggregate_id == claim::aggregate_id(&key.0, key.1) {
@@ -460,13 +462,11 @@ impl WorkerLoop {
     }
 }
 
-/// The epoch from which on others hold a task, if an event gives it to one, or takes it from its holder.
-fn epoch_taken(recorded: &Recorded) -> Option<u64> {
-    let is_meant = recorded.stream_id == claim::STREAM
-        && ["TaskClaimed", "TaskInterrupted", "TimerFired"].contains(&&*recorded.event_type);
-    match is_meant.then(|| recorded.decode().ok())?? {
-        TaskEvent::TaskClaimed { epoch, .. } => Some(epoch),
-        TaskEvent::TimerFired { epoch, .. } | TaskEvent::TaskInterrupted { epoch, .. } => Some(epoch + 1),
-        _other => None,
+/// The epoch from which on others hold a task, if an event gives it to one, or takes it from its holder; else 0.
+fn epoch_taken(event: &PlanEvent) -> u64 {
+    match event {
+        PlanEvent::Task(_, TaskEvent::TaskClaimed { epoch, .. }) => *epoch,
+        PlanEvent::Task(_, TaskEvent::TimerFired { epoch, .. } | TaskEvent::TaskInterrupted { epoch, .. }) => epoch + 1,
+        _other => 0,
     }
 }

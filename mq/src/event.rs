@@ -125,6 +125,41 @@ impl Recorded {
     }
 }
 
+/// An item of an [`crate::EventStream`]: an event of one stream, or of several that their records tell apart.
+///
+/// ```
+/// use crewlog_mq::{Error, Event, FromRecorded, Recorded};
+/// use serde::{Deserialize, Serialize};
+///
+/// # #[derive(Serialize, Deserialize)] enum Order { Placed {} }
+/// # #[derive(Serialize, Deserialize)] enum Payment { Made {} }
+/// # impl Event for Order {}
+/// # impl Event for Payment {}
+/// enum Sale { Order(Order), Payment(Payment) }
+///
+/// impl FromRecorded for Sale {
+///     fn from_recorded(recorded: &Recorded) -> Result<Self, Error> {
+///         Ok(match &*recorded.stream_id {
+///             "payments" => Self::Payment(recorded.decode()?),
+///             _ => Self::Order(recorded.decode()?),
+///         })
+///     }
+/// }
+/// ```
+pub trait FromRecorded: Sized + Send + 'static {
+    /// Decodes a record.
+    ///
+    /// # Errors
+    /// [`Error::Decode`] with its position.
+    fn from_recorded(recorded: &Recorded) -> Result<Self>;
+}
+
+impl<T: Event> FromRecorded for T {
+    fn from_recorded(recorded: &Recorded) -> Result<Self> {
+        recorded.decode()
+    }
+}
+
 /// A typed event with its record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope<T> {
@@ -136,12 +171,12 @@ pub struct Envelope<T> {
     pub recorded: Recorded,
 }
 
-impl<T: Event> Envelope<T> {
+impl<T: FromRecorded> Envelope<T> {
     /// Decodes a record.
     ///
     /// # Errors
     /// [`Error::Decode`] with its position.
     pub fn of(recorded: Recorded) -> Result<Self> {
-        Ok(Self { event: recorded.decode()?, metadata: recorded.metadata()?, recorded })
+        Ok(Self { event: T::from_recorded(&recorded)?, metadata: recorded.metadata()?, recorded })
     }
 }

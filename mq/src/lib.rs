@@ -239,7 +239,7 @@ pub use backoff::{Backoff, retrying};
 pub use cell::{Cell, CellChange};
 pub use clock::{Clock, SystemClock, Timestamp};
 pub use error::{Error, Result, Source};
-pub use event::{Envelope, Event};
+pub use event::{Envelope, Event, FromRecorded};
 pub use executed::{ExecuteError, Executed, Executions};
 pub use expected::{CellExpected, Expected};
 pub use given::{Given, When, given};

@@ -10,7 +10,7 @@ use futures::{Stream, StreamExt};
 use crate::backoff::Backoff;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
-use crate::event::{Envelope, Event};
+use crate::event::{Envelope, FromRecorded};
 use crate::position::Position;
 use crate::query::{Query, Range};
 use crate::recorded::Recorded;
@@ -25,7 +25,7 @@ impl EventStore {
     ///
     /// # Errors
     /// [`Error::LimitPassed`] for a query with too many tags.
-    pub fn subscribe<T: Event>(&self, query: &Query) -> Result<EventStream<T>> {
+    pub fn subscribe<T: FromRecorded>(&self, query: &Query) -> Result<EventStream<T>> {
         self.subscribe_from(query, Start::Beginning)
     }
 
@@ -33,7 +33,7 @@ impl EventStore {
     ///
     /// # Errors
     /// As for [`EventStore::subscribe`].
-    pub fn subscribe_from<T: Event>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
+    pub fn subscribe_from<T: FromRecorded>(&self, query: &Query, start: Start) -> Result<EventStream<T>> {
         query.check()?;
         Ok(EventStream { envelopes: self.follow(query, start).map(|item| item.and_then(Envelope::of)).boxed() })
     }
@@ -131,7 +131,7 @@ pub struct EventStream<T> {
     envelopes: BoxStream<'static, Result<Envelope<T>>>,
 }
 
-impl<T: Event> Stream for EventStream<T> {
+impl<T: FromRecorded> Stream for EventStream<T> {
     type Item = Result<Envelope<T>>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {

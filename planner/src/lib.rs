@@ -17,6 +17,7 @@ pub mod model;
 pub mod nesting;
 pub mod parse;
 pub mod plan;
+pub mod plan_event;
 pub mod planner;
 pub mod priority;
 pub mod prompt;

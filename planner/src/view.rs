@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Handler, Position, Recorded, Timestamp};
+use crewlog_mq::{Error, FromRecorded, Handler, Position, Recorded, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::claim::{self, Holder, LateReport, TaskEvent, TaskLease};
-use crate::event::{self, About, Event, FailureClass, TaskStatus};
+use crate::claim::{Holder, LateReport, TaskEvent, TaskLease};
+use crate::event::{About, Event, FailureClass, TaskStatus};
 use crate::is_default;
 use crate::plan::TaskId;
+use crate::plan_event::PlanEvent;
 use crate::planner::Planner;
 use crate::planner::reports::RESULT_CHARS_KEPT;
 use crate::state::{Phase, PlannerState, Task};
@@ -53,23 +54,27 @@ pub struct PlanView {
 }
 
 impl PlanView {
-    /// Applies one event of the plan or of its tasks; others are ignored.
+    /// Applies one event of the plan or of its tasks, and returns it; others are ignored.
     ///
     /// # Errors
     /// [`Error::Decode`] with its position.
-    pub fn apply(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        match recorded.stream_id.as_str() {
-            event::STREAM => self.apply_to_plan(&recorded.decode()?, recorded.created_at),
-            claim::STREAM => {
-                if let Some((_, task)) = claim::split_aggregate_id(&recorded.aggregate_id) {
-                    self.apply_to_task(task, &recorded.decode()?, recorded.created_at);
-                    self.last_report = recorded.position;
-                }
+    pub fn apply(&mut self, recorded: &Recorded) -> Result<PlanEvent, Error> {
+        let event = PlanEvent::from_recorded(recorded)?;
+        self.take(&event, recorded);
+        Ok(event)
+    }
+
+    /// [`PlanView::apply`] of a decoded event.
+    pub fn take(&mut self, event: &PlanEvent, recorded: &Recorded) {
+        match event {
+            PlanEvent::Plan(event) => self.apply_to_plan(event, recorded.created_at),
+            PlanEvent::Task(task, event) => {
+                self.apply_to_task(*task, event, recorded.created_at);
+                self.last_report = recorded.position;
             }
-            _another_stream => {}
+            PlanEvent::Other => {}
         }
         (self.at, self.changed_at) = (recorded.position, Some(recorded.created_at));
-        Ok(())
     }
 
     fn apply_to_plan(&mut self, event: &Event, at: Timestamp) {

@@ -274,7 +274,7 @@ impl Steps {
         if place < self.n_applied {
             (self.n_applied, self.view) = (0, PlanView::default());
         }
-        self.events[self.n_applied..place].iter().try_for_each(|recorded| self.view.apply(recorded))?;
+        self.events[self.n_applied..place].iter().try_for_each(|recorded| self.view.apply(recorded).map(drop))?;
         let recorded = &self.events[place];
         let changes = diff::step(&mut self.view, recorded)?;
         self.n_applied = place + 1;

@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use clap::Args;
 use crewlog_executors::crew::worktree::Worktree;
-use crewlog_executors::plans::plan_of;
 use crewlog_executors::projecting::list_plans;
 use crewlog_executors::roster::Roster;
 use crewlog_executors::worker::{InterruptedTask, Scope};
@@ -15,6 +14,7 @@ use crewlog_planner::claim;
 use crewlog_planner::crew::conflicts;
 use crewlog_planner::lifecycle::{self, State};
 use crewlog_planner::listing::PlanSummary;
+use crewlog_planner::plan_event::plan_of;
 use crewlog_planner::sealed::{self, KeyEvent};
 use crewlog_planner::state::Phase;
 use crewlog_planner::view::PlanView;
@@ -193,8 +193,8 @@ impl WorkerLoop<'_> {
             // A new plan, or one that had ended before the start and is open again.
             Entry::Vacant(new) => new.insert(queries::load_view(&self.store, plan, before).await?),
         };
-        view.apply(recorded)?;
-        self.progress.report(recorded, view);
+        let event = view.apply(recorded)?;
+        self.progress.report(&event, recorded, view);
         if view.state().phase.is_ended() {
             self.ended.insert(plan.to_owned(), lifecycle::of_log(plan, view));
             self.views.remove(plan);

@@ -300,7 +300,7 @@ struct AgentToml {
     timeout: Option<Typed<Duration>>,
     #[serde(default, deserialize_with = "jobs")]
     jobs: Option<usize>,
-    #[serde(default, deserialize_with = "signs")]
+    #[serde(default = "rate_limited", deserialize_with = "signs")]
     rate_limited: Vec<String>,
     #[serde(default = "for_person", deserialize_with = "signs")]
     for_person: Vec<String>,
@@ -314,6 +314,11 @@ fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
         let message = format!("invalid project name {name:?}: {help}");
         project::is_name(&name).then_some(Some(name)).ok_or(message)
     })
+}
+
+/// The words of known programs at the limit of their account.
+fn rate_limited() -> Vec<String> {
+    ["rejected (429)", "last status: 429", "hit your limit", "usage limit"].map(str::to_owned).into()
 }
 
 /// The words of known programs when nobody is logged in.

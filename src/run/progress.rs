@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use console::truncate_str;
 use crewlog_executors::crew::question_text;
-use crewlog_executors::plans::plan_of;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Error, EventStore, Recorded, Timestamp};
-use crewlog_planner::claim::{self, TaskEvent};
+use crewlog_planner::claim::TaskEvent;
 use crewlog_planner::crew::conflicts::ConflictEvent;
-use crewlog_planner::event::{self, Event, TaskStatus, Timer};
+use crewlog_planner::event::{Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::{State, States};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
+use crewlog_planner::plan_event::{PlanEvent, plan_of};
 use crewlog_planner::prompt::{error_lines, headline};
 use crewlog_planner::state::{Question, Task};
 use crewlog_planner::view::PlanView;
@@ -124,30 +124,28 @@ impl Progress {
     }
 
     /// Shows an event that `view` has applied.
-    pub fn report(&mut self, recorded: &Recorded, view: &PlanView) {
+    pub fn report(&mut self, event: &PlanEvent, recorded: &Recorded, view: &PlanView) {
         if let (Some(last), Some(plan)) = (&mut self.plan, plan_of(recorded)) {
             plan.clone_into(last);
         }
-        if recorded.stream_id == claim::STREAM {
-            self.report_task(recorded, view);
-        } else if recorded.stream_id == event::STREAM
-            && let Ok(event) = recorded.decode::<Event>()
-        {
-            let _ = self.report_plan(&event, recorded.created_at, view);
-        }
+        let _ = match event {
+            PlanEvent::Plan(event) => self.report_plan(event, recorded.created_at, view),
+            PlanEvent::Task(task, event) => view.state().task(*task).map(|task| self.report_task(event, task)),
+            PlanEvent::Other => None,
+        };
         self.draw(view);
     }
 
-    fn report_task(&self, recorded: &Recorded, view: &PlanView) {
-        let Some((_, id)) = claim::split_aggregate_id(&recorded.aggregate_id) else { return };
-        let Some(task) = view.state().task(id) else { return };
-        let event = recorded.decode();
-        if let Ok(TaskEvent::TaskClaimed { epoch, only_reports: false, .. }) = event {
-            let attempt = format!("TRY {}", task.attempts);
-            let again = if task.attempts > 1 { &attempt } else { "AGAIN" };
-            self.line(if epoch == 1 { "START" } else { again }, BLUE, None, task, &text_of(task));
-        } else if let Ok(TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. }) = event {
-            self.line("STOPPED", YELLOW, None, task, &reason);
+    fn report_task(&self, event: &TaskEvent, task: &Task) {
+        match event {
+            TaskEvent::TaskClaimed { epoch, only_reports: false, .. } => {
+                let again = if task.attempts > 1 { format!("TRY {}", task.attempts) } else { "AGAIN".to_owned() };
+                self.line(if *epoch == 1 { "START" } else { &again }, BLUE, None, task, &text_of(task));
+            }
+            TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. } => {
+                self.line("STOPPED", YELLOW, None, task, reason);
+            }
+            _not_shown => {}
         }
     }
 

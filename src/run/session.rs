@@ -13,9 +13,9 @@ use crewlog_planner::crew::{breaker, conflicts};
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, State, States, Wait};
 use crewlog_planner::prompt::{error_lines, headline};
-use crewlog_planner::sealed;
 use crewlog_planner::state::{Phase, Question, Task};
 use crewlog_planner::view::PlanView;
+use crewlog_planner::{plan_event, sealed};
 use futures::TryStreamExt;
 use futures::future::OptionFuture;
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -199,13 +199,13 @@ impl<'a> RunSession<'a> {
             return Ok(());
         }
         if !recorded.tags.contains(&plan_tag(&self.plan)) {
-            let Some(plan) = plans::plan_of(recorded) else { return Ok(()) };
-            return Ok(self.sub_plans.entry(plan.to_owned()).or_default().apply(recorded)?);
+            let Some(plan) = plan_event::plan_of(recorded) else { return Ok(()) };
+            return Ok(self.sub_plans.entry(plan.to_owned()).or_default().apply(recorded).map(drop)?);
         }
-        self.view.apply(recorded)?;
+        let event = self.view.apply(recorded)?;
         self.kept.iter_mut().for_each(Kept::plan_has_changed);
         self.session.print_event(recorded, &mut self.output_fault)?;
-        self.progress.report(recorded, &self.view);
+        self.progress.report(&event, recorded, &self.view);
         if recorded.stream_id == conflicts::STREAM {
             self.progress.report_conflict(&self.store, recorded).await?;
         }

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use crewlog_executors::crew::begins;
 use crewlog_executors::crew::warm::{Fold, every_other};
-use crewlog_executors::plans::{plan_of, tasks_of};
+use crewlog_executors::plans::tasks_of;
 use crewlog_mq::{Error, Position, Recorded, Snapshot, Timestamp};
 use crewlog_planner::crew::conflicts::Moment;
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::TaskId;
+use crewlog_planner::plan_event::plan_of;
 use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 

@@ -143,12 +143,15 @@ async fn a_terminated_listening_session_is_replaced_and_listens_again() {
     let writing = database.open().await;
     let mut live = Box::pin(reading.follow(&Query::all(), Start::Beginning));
     let mut connection = database.connect().await;
+    // The first follower makes it listen.
+    writing.append(noting("a", 1)).await.unwrap();
+    in_time("the event", live.next()).await.unwrap().unwrap();
     let listening = format!(
         "SELECT pid FROM pg_stat_activity WHERE application_name = '{}' AND query LIKE 'LISTEN%'",
         database.schema
     );
     let mut last_pid = 0;
-    for n in 1..=3 {
+    for n in 2..=4 {
         let pid: i32 = in_time("the listener", async {
             loop {
                 let sql = sqlx::AssertSqlSafe(listening.clone());

@@ -181,7 +181,7 @@ async fn without_a_key_everything_folds_and_texts_show_as_sealed() {
     sealed.append(whole_plan("p")).await.unwrap();
     let fold = |events: Vec<Recorded>| {
         let mut view = PlanView::default();
-        events.iter().for_each(|recorded| view.apply(recorded).unwrap());
+        events.iter().for_each(|recorded| _ = view.apply(recorded).unwrap());
         view
     };
     let open = fold(everything(&sealed).await);

@@ -1,16 +1,17 @@
 //! The tasks of a project as its agents see them: all open plans, kept up to date.
 
-use crewlog_mq::{Error, EventStore, Position, Query, Range};
+use crewlog_mq::{Error, EventStore, FromRecorded, Position, Query, Range};
 use crewlog_planner::claim::{self, Holder};
 use crewlog_planner::event;
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::plan_event::PlanEvent;
 use crewlog_planner::state::Task;
 use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
-use crate::plans::plan_of;
+use crate::plans::warn_of_item;
 use crate::projecting::list_plans;
 use crate::queue::{Dispatch, Plans};
 use crate::runs::LastOutput;
@@ -104,9 +105,12 @@ impl Board {
         while let Some(range) = rest {
             let page = log.read(&query, range, PAGE).await?;
             for recorded in &page.events {
-                plans.apply(log, recorded).await?;
-                if let Some(plan) = plan_of(recorded).filter(|_| recorded.stream_id == event::STREAM) {
-                    plans.drop_if_ended(plan);
+                match PlanEvent::from_recorded(recorded) {
+                    Ok(event) => {
+                        let plan = plans.apply(log, (&event, recorded)).await?;
+                        plan.into_iter().for_each(|plan| plans.drop_if_ended(&plan));
+                    }
+                    Err(error) => warn_of_item(&error),
                 }
                 self.read_to = recorded.position;
             }
@@ -134,7 +138,7 @@ impl Board {
                 && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
         };
         let plans = self.known().next()?;
-        plans.next(is_wanted, |_, _| false)
+        plans.next(is_wanted, |_| true, |_, _| false)
     }
 
     pub(super) fn view(&self, plan: &str) -> Option<&PlanView> {

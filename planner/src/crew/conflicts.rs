@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Event as MqEvent, Position, Recorded, Snapshot, TAGS_MAX, Timestamp};
+use crewlog_mq::{Error, Event as MqEvent, FromRecorded, Position, Recorded, Snapshot, TAGS_MAX, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_with::{As, Same, Seq};
 
 use super::globs::Pattern;
 use super::{Emitted, Projection, Reactor, project_of, project_tag};
-use crate::claim::{self, Executor, TaskEvent};
-use crate::event::{self, Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
+use crate::claim::{Executor, TaskEvent};
+use crate::event::{Event, Parameters, PlannerCmd, TaskStatus, plan_tag};
 use crate::plan::{NodeKind, TaskId, is_within};
+use crate::plan_event::{PlanEvent, plan_of};
 use crate::sealed::key_of;
 
 /// The stream of conflicts.
@@ -161,19 +162,22 @@ impl Snapshot for Conflicts {
 impl Projection for Conflicts {
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         self.last = Moment { position: recorded.position, at: recorded.created_at };
-        if recorded.stream_id == event::STREAM {
-            self.take_of_plan(recorded)?;
-        } else if recorded.stream_id == claim::STREAM
-            && let Some((plan, task)) = claim::split_aggregate_id(&recorded.aggregate_id)
-        {
-            let task = TaskRef { plan: plan.to_owned(), task };
-            let event = recorded.decode::<TaskEvent>()?;
-            if event.ends_hold() {
-                self.end_hold(&task, &recorded.event_type);
-            } else if let TaskEvent::TaskClaimed { executor, .. } = event {
-                self.end_hold(&task, &recorded.event_type);
-                self.begin_hold(&task, executor);
+        let how = &recorded.event_type;
+        let of = |task| TaskRef { plan: plan_of(recorded).unwrap_or_default().to_owned(), task };
+        match PlanEvent::from_recorded(recorded)? {
+            PlanEvent::Plan(Event::TaskDispatched { task_id, command, .. }) => {
+                self.withdraw(&of(task_id), how);
+                self.dispatch(of(task_id), command, recorded);
             }
+            PlanEvent::Plan(Event::TaskStatusUpdated { task_id, status, .. }) if status != TaskStatus::Running => {
+                self.withdraw(&of(task_id), how);
+            }
+            PlanEvent::Task(task, TaskEvent::TaskClaimed { executor, .. }) => {
+                self.end_hold(&of(task), how);
+                self.begin_hold(&of(task), executor);
+            }
+            PlanEvent::Task(task, event) if event.ends_hold() => self.end_hold(&of(task), how),
+            PlanEvent::Plan(_) | PlanEvent::Task(..) | PlanEvent::Other => {}
         }
         Ok(())
     }
@@ -204,24 +208,12 @@ impl Conflicts {
         self.projects.iter().flat_map(|(name, project)| project.open.values().map(move |open| (name.as_str(), open)))
     }
 
-    fn take_of_plan(&mut self, recorded: &Recorded) -> Result<(), Error> {
-        let of = |task: TaskId| TaskRef { plan: recorded.aggregate_id.clone(), task };
-        let event = recorded.decode::<Event>()?;
-        if let Event::TaskDispatched { task_id, command, .. } = event {
-            self.withdraw(&of(task_id), &recorded.event_type);
-            if let PlannerCmd::ExecuteTask { kind, parameters, .. } = command {
-                let (writes, patterns) =
-                    (writes(kind, &parameters), patterns_of(&parameters, key_of(&recorded.tags).is_some()));
-                let project = project_of(recorded).to_owned();
-                let is_command = parameters.command.is_some();
-                self.running.insert(of(task_id), RunningTask { project, writes, patterns, is_command, hold: None });
-            }
-        } else if let Event::TaskStatusUpdated { task_id, status, .. } = event
-            && status != TaskStatus::Running
-        {
-            self.withdraw(&of(task_id), &recorded.event_type);
-        }
-        Ok(())
+    fn dispatch(&mut self, task: TaskRef, command: PlannerCmd, recorded: &Recorded) {
+        let PlannerCmd::ExecuteTask { kind, parameters, .. } = command else { return };
+        let (writes, patterns) =
+            (writes(kind, &parameters), patterns_of(&parameters, key_of(&recorded.tags).is_some()));
+        let (project, is_command) = (project_of(recorded).to_owned(), parameters.command.is_some());
+        self.running.insert(task, RunningTask { project, writes, patterns, is_command, hold: None });
     }
 
     fn withdraw(&mut self, task: &TaskRef, resolution: &str) {

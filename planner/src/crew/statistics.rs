@@ -7,12 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crewlog_mq::{Error, Event as MqEvent, Recorded, Snapshot, Timestamp};
+use crewlog_mq::{Error, Event as MqEvent, FromRecorded, Recorded, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Emitted, Projection, Reactor, project_of, project_tag};
 use crate::claim::{self, TaskEvent};
-use crate::event::{self, Event, Outcome, PlannerCmd, TaskStatus};
+use crate::event::{Event, Outcome, PlannerCmd, TaskStatus};
+use crate::plan_event::PlanEvent;
 
 /// The stream of statistics.
 pub const STREAM: &str = "statistics";
@@ -112,15 +113,13 @@ impl Snapshot for Statistics {
 impl Projection for Statistics {
     fn handle(&mut self, recorded: &Recorded) -> Result<(), Error> {
         let name = project_of(recorded);
-        if recorded.stream_id == event::STREAM {
-            let event = recorded.decode()?;
-            self.projects.entry(name.to_owned()).or_default().take_of_plan(&event, recorded);
-        } else if recorded.stream_id == claim::STREAM
-            && let Some(project) = self.projects.get_mut(name)
-        {
-            project.take_of_task(&recorded.decode()?, recorded);
-        } else {
-            return Ok(());
+        match (PlanEvent::from_recorded(recorded)?, self.projects.get_mut(name)) {
+            (PlanEvent::Plan(event), Some(project)) => project.take_of_plan(&event, recorded),
+            (PlanEvent::Plan(event), None) => {
+                self.projects.entry(name.to_owned()).or_default().take_of_plan(&event, recorded);
+            }
+            (PlanEvent::Task(_, event), Some(project)) => project.take_of_task(&event, recorded),
+            (PlanEvent::Task(..), None) | (PlanEvent::Other, _) => return Ok(()),
         }
         if !self.touched.contains(name) {
             self.touched.insert(name.to_owned());
