@@ -204,6 +204,12 @@ impl PlanView {
         self.times.get(&task)?.claim.holder.as_ref()
     }
 
+    /// True if the log went back to before a run of a task that is not dispatched again yet.
+    pub fn has_lost_run(&self, task: &Task) -> bool {
+        let of_next = |claim: &TaskLease| claim.cut_short(task.attempts + 1).is_some();
+        task.status == TaskStatus::Planned && self.claim(task.plan.id).is_some_and(of_next)
+    }
+
     /// The last holder of a task whose claim has ended.
     pub fn past_holder(&self, task: TaskId) -> Option<&Holder> {
         self.times.get(&task)?.past.as_ref()

@@ -189,3 +189,22 @@ fn a_worker_interrupts_the_tasks_that_were_in_the_plans_when_it_began() {
         followed.kill();
     }
 }
+
+/// `resume` ends with the log that it began on. The inbox names all tasks that another one would run again.
+#[test]
+fn after_a_fail_over_the_inbox_names_each_task_that_resuming_runs_again() {
+    for log in Log::all() {
+        let scene = &log.scene;
+        let [mut gate] = gates(scene);
+        let plan = leave(scene, &format!("1. Run `echo 1 >> side`\n2. Run `{}`\n3. Run `true`\n", waits(1)));
+        log.keep();
+        let resumed = scene.start(&["resume", &plan]);
+        gate.wait();
+        log.bring_back();
+        gate.wait_until_free();
+        resumed.finish().expect(1);
+        let inbox = scene.run(&["inbox"]).expect(0).stdout;
+        let named = "its run ended during task 1; resuming runs it again, and 2, of which a run is lost too";
+        assert!(inbox.contains(named), "{inbox}");
+    }
+}
