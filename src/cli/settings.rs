@@ -79,6 +79,7 @@ fn change_of(key: &str, typed: &str) -> Result<Change, String> {
         "prompt.tokens" => Setting::TokenBudget(number(default.token_budget)?),
         "compensate" => Setting::Compensate(value.map_or(Ok(false), |value| one_of(&BOOLS, value))?),
         "standing" => Setting::Standing(value.map_or(Ok(false), |value| one_of(&BOOLS, value))?),
+        "sessions" => Setting::Sessions(value.map_or(Ok(false), |value| one_of(&BOOLS, value))?),
         "budget.tokens" => return Ok(Change::Budget(Measure::Tokens, value.map(whole).transpose()?)),
         "budget.cost" => return Ok(Change::Budget(Measure::Cost, value.map(price).transpose()?)),
         "budget.time" => return Ok(Change::Budget(Measure::Duration, value.map(millis).transpose()?)),

@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 
+use crewlog_executors::crew::offers::Offer;
 use crewlog_executors::crew::{Crew, Refusal, TaskSummary};
 use crewlog_executors::text::quoted_line;
 use crewlog_planner::crew::agents::Liveness;
@@ -98,6 +99,19 @@ pub fn merge_risks(risks: &[MergeRisk]) -> String {
 
 pub fn unread(n_unread: usize) -> String {
     format!("crewlog: {}; read_inbox shows them.", count(n_unread, "unread message"))
+}
+
+/// The steps that a session is offered, in one line.
+pub fn ready(offers: &[Offer]) -> String {
+    let shown = first(offers.iter(), TASKS_MAX, ", ", |Offer { target, title, .. }| {
+        format!("{target} {}", quoted_line(title, WORDS_CHARS_MAX))
+    });
+    format!("crewlog: ready for you: {shown}; next_task claims the first.")
+}
+
+/// The step that a session is offered at the end of its turn.
+pub fn next_step(offer: &Offer) -> String {
+    format!("{} Or end your turn: this is said once.", ready(std::slice::from_ref(offer)))
 }
 
 /// The leases and tasks that keep an agent from stopping.

@@ -44,18 +44,24 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::Start => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
-            return Ok(Verdict::Allow(facts::at_start(crew, &caller.agent, &hook.here.name).await?));
+            let start = facts::at_start(crew, &caller.agent, &hook.here.name).await?;
+            let ready = hook.ready(&caller).await?;
+            return Ok(Verdict::Allow([start].into_iter().chain(ready).collect::<Vec<_>>().join("\n")));
         }
         Moment::Prompt | Moment::After(_) | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
     match &call.moment {
         Moment::After(edits) => hook.after(&caller, edits).await,
+        Moment::Prompt => {
+            let said = hook.after(&caller, &Edits::default()).await?;
+            let (Verdict::Allow(said) | Verdict::Refuse(said)) = said;
+            let lines = [said].into_iter().filter(|said| !said.is_empty()).chain(hook.ready(&caller).await?);
+            Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")))
+        }
         Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Other => {
-            hook.after(&caller, &Edits::default()).await
-        }
+        Moment::Start | Moment::Before(_) | Moment::Other => hook.after(&caller, &Edits::default()).await,
     }
 }
 
@@ -188,8 +194,26 @@ impl Hook<'_> {
             self.crew.release(caller, which).await?;
         }
         let tasks = if is_repeated { Vec::new() } else { self.crew.tasks_of(&caller.agent).await? };
-        let is_free = is_repeated || (held.is_empty() && tasks.is_empty());
-        Ok(if is_free { Verdict::Allow(String::new()) } else { Verdict::Refuse(facts::still_held(&held, &tasks)) })
+        if is_repeated {
+            return Ok(Verdict::Allow(String::new()));
+        }
+        if !held.is_empty() || !tasks.is_empty() {
+            return Ok(Verdict::Refuse(facts::still_held(&held, &tasks)));
+        }
+        // A session that works on a plan is offered its next step, each once.
+        let offers = self.crew.offers(&caller.agent).await?;
+        match offers.iter().find(|offer| offer.is_of_own_plan) {
+            Some(offer) if self.crew.offer_step(&caller.agent, &offer.target).await? => {
+                Ok(Verdict::Refuse(facts::next_step(offer)))
+            }
+            Some(_) | None => Ok(Verdict::Allow(String::new())),
+        }
+    }
+
+    /// The ready steps for a session, in a line.
+    async fn ready(&self, caller: &Caller) -> Result<Option<String>, Refusal> {
+        let offers = self.crew.offers(&caller.agent).await?;
+        Ok((!offers.is_empty()).then(|| facts::ready(&offers)))
     }
 
     /// The end of a session, or of a subagent.

@@ -11,9 +11,11 @@ use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
+use super::offers::is_offered;
 use crate::plans::warn_of_item;
 use crate::projecting::list_plans;
 use crate::queue::{Dispatch, Plans};
+use crate::roster::Roster;
 use crate::runs::LastOutput;
 
 /// Events read at a time.
@@ -128,14 +130,24 @@ impl Board {
     }
 
     /// The next task for an agent with these names: the most urgent of all plans for which `is_passed` is false.
-    pub(super) fn next(&self, project: &str, names: &[&str], is_passed: impl Fn(&str) -> bool) -> Option<Dispatch> {
+    pub(super) fn next(
+        &self,
+        project: &str,
+        names: &[String],
+        roster: Option<&Roster>,
+        is_passed: impl Fn(&str) -> bool,
+    ) -> Option<Dispatch> {
         let tag = format!("project:{project}");
+        let is_free = |view: &PlanView, id| {
+            let is_meant = |task: &Task| is_offered(roster, &view.state().config, &task.plan);
+            view.state().task(id).is_some_and(is_meant) && !view.times(id).claim.is_parked()
+        };
         let is_wanted = |dispatch: &Dispatch| {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
-                && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(&assignee.as_str()))
+                && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(assignee))
                 && !is_passed(&dispatch.target())
-                && self.view(&dispatch.plan).is_some_and(|view| !view.times(dispatch.task).claim.is_parked())
+                && self.view(&dispatch.plan).is_some_and(|view| is_free(view, dispatch.task))
         };
         let plans = self.known().next()?;
         plans.next(is_wanted, |_| true, |_, _| false)

@@ -21,6 +21,7 @@ pub mod lacking;
 mod leases;
 mod mail;
 mod needs;
+pub mod offers;
 pub mod owner;
 mod presence;
 pub mod process;

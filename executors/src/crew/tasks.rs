@@ -85,7 +85,7 @@ pub struct NewTask {
 
 impl Crew {
     /// The open plans, up to date.
-    async fn board(&self) -> Result<MutexGuard<'_, Board>, Error> {
+    pub(super) async fn board(&self) -> Result<MutexGuard<'_, Board>, Error> {
         let mut board = self.board.lock().await;
         board.catch_up(&self.store).await?;
         Ok(board)
@@ -138,9 +138,7 @@ impl Crew {
         reserve: Option<Reserve<'_>>,
     ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
         self.present(caller).await?;
-        let profile = self.agents().await?.get(&caller.agent).map(|agent| agent.profile.clone());
-        let roles = profile.iter().flat_map(|profile| profile.capabilities.iter().chain([&profile.program]));
-        let names: Vec<_> = roles.chain([&caller.agent]).map(String::as_str).collect();
+        let names = self.names_of(&caller.agent).await?;
         let mut passed: Vec<(String, Refusal)> = Vec::new();
         while let Some(next) = self.next_free(caller, &names, reserve, &mut passed).await? {
             match self.take(caller, &next, reserve).await {
@@ -152,11 +150,18 @@ impl Crew {
         Ok((None, passed))
     }
 
+    /// The names by which tasks are assigned to an agent.
+    pub(super) async fn names_of(&self, agent: &str) -> Result<Vec<String>, Error> {
+        let profile = self.agents().await?.get(agent).map(|agent| agent.profile.clone());
+        let roles = profile.into_iter().flat_map(|profile| profile.capabilities.into_iter().chain([profile.program]));
+        Ok(roles.chain([agent.to_owned()]).collect())
+    }
+
     /// The next task whose files nobody else leases; skips those before it. Reads the plans once and the leases once.
     async fn next_free(
         &self,
         caller: &Caller,
-        names: &[&str],
+        names: &[String],
         reserve: Option<Reserve<'_>>,
         passed: &mut Vec<(String, Refusal)>,
     ) -> Result<Option<Dispatch>, Refusal> {
@@ -164,7 +169,7 @@ impl Crew {
         let mut known: Vec<_> = passed.iter().map(|(id, _)| id.clone()).collect();
         while known.len() < TRIED_MAX {
             let is_known = |id: &str| known.iter().any(|known| known == id);
-            let Some(next) = board.next(&self.project, names, is_known) else { break };
+            let Some(next) = board.next(&self.project, names, self.roster(), is_known) else { break };
             known.push(next.target());
             candidates.push(next);
         }

@@ -82,6 +82,7 @@ pub enum Setting {
     TokenBudget(usize),
     Compensate(bool),
     Standing(bool),
+    Sessions(bool),
     /// The working folder of the commands.
     Folder(String),
 }

@@ -45,6 +45,9 @@ pub struct PlannerConfig {
     pub order: Order,
     /// True if the plan stays open when all its tasks have ended.
     pub standing: bool,
+    /// True if open sessions are offered the steps of configured executors too.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sessions: bool,
 }
 
 impl PlannerConfig {
@@ -75,6 +78,7 @@ impl PlannerConfig {
         }
         say(self.order == Order::CriticalPath, "order by the critical path".to_owned());
         say(self.standing, "standing".to_owned());
+        say(self.sessions, "offered to open sessions".to_owned());
         say(self.token_budget != default.token_budget, format!("token budget {}", self.token_budget));
         let limits = [
             self.budget.tokens.map(|tokens| format!("at most {tokens} tokens")),
@@ -216,6 +220,7 @@ impl Default for PlannerConfig {
             parallelism_by_executor: BTreeMap::new(),
             order: Order::Place,
             standing: false,
+            sessions: false,
         }
     }
 }

@@ -79,6 +79,7 @@ impl PlannerConfig {
             Setting::TokenBudget(n) => self.token_budget = n,
             Setting::Compensate(compensate) => self.compensate = compensate,
             Setting::Standing(standing) => self.standing = standing,
+            Setting::Sessions(sessions) => self.sessions = sessions,
             Setting::Folder(folder) => self.folder = Some(folder),
         }
     }
