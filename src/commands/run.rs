@@ -20,6 +20,7 @@ use crate::consent::consent;
 use crate::context::{Session, roster};
 use crate::plan_file::{ReadArgs, print_warnings};
 use crate::run::by_model::{Advisor, allowed};
+use crate::run::offering;
 use crate::run::runtime::RunArgs;
 use crate::run::session::RunSession;
 use crate::target::make_plan;
@@ -114,6 +115,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
     apply(&run.set, &mut config);
     let agreed = consent(session, &parsed.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
+    config.sessions = offering::asked(session, &roster, &parsed.tasks, &config).await?;
     let agreed = (agreed, parsed.tasks.clone());
     let ParsedPlan { title, tasks, context, .. } = parsed;
     let proposal = Box::new(Proposal { tasks, title, source: text, context, origin });

@@ -23,6 +23,7 @@ use serde_json::json;
 
 use crate::context::{Session, roster};
 use crate::hook;
+use crate::run::offering::OpenSessions;
 use crate::run::progress::Progress;
 use crate::run::runtime::{Next, RunArgs, Runtime};
 use crate::ui::failure::{Code, Failure, Why};
@@ -95,6 +96,9 @@ async fn work_on_log(session: &Session, work: &Work) -> Result<Code, Failure> {
     session.remark(&format!("running the tasks of all plans in {log}; open now: {open}"));
     let (scope, interrupted) = (Scope::All, InterruptedTask::Report);
     let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, &work.run_args, signals).await?;
+    let open = OpenSessions(runtime.crew.sessions().await?);
+    (!open.0.is_empty())
+        .then(|| session.remark(&format!("{}; they are offered the steps without an executor", open.named())));
     // Answers the hooks of agent programs.
     let hooks = hook::Resident::start(&runtime.crew, &session.place, Worktree::around(&session.folder));
     views.iter().for_each(|(plan, view)| progress.add(plan, view));

@@ -8,7 +8,7 @@ use console::truncate_str;
 use crewlog_executors::crew::question_text;
 use crewlog_executors::roster::Roster;
 use crewlog_mq::{Error, EventStore, Recorded, Timestamp};
-use crewlog_planner::claim::TaskEvent;
+use crewlog_planner::claim::{Holder, TaskEvent};
 use crewlog_planner::crew::conflicts::ConflictEvent;
 use crewlog_planner::event::{Event, TaskStatus, Timer};
 use crewlog_planner::lifecycle::{State, States};
@@ -130,17 +130,21 @@ impl Progress {
         }
         let _ = match event {
             PlanEvent::Plan(event) => self.report_plan(event, recorded.created_at, view),
-            PlanEvent::Task(task, event) => view.state().task(*task).map(|task| self.report_task(event, task)),
+            PlanEvent::Task(task, event) => {
+                view.state().task(*task).map(|it| self.report_task(event, it, view.holder(*task)))
+            }
             PlanEvent::Other => None,
         };
         self.draw(view);
     }
 
-    fn report_task(&self, event: &TaskEvent, task: &Task) {
+    fn report_task(&self, event: &TaskEvent, task: &Task, holder: Option<&Holder>) {
         match event {
             TaskEvent::TaskClaimed { epoch, only_reports: false, .. } => {
                 let again = if task.attempts > 1 { format!("TRY {}", task.attempts) } else { "AGAIN".to_owned() };
-                self.line(if *epoch == 1 { "START" } else { &again }, BLUE, None, task, &text_of(task));
+                let by = holder.filter(|holder| holder.is_agent()).map(|holder| format!(" ({})", holder.executor.name));
+                let text = text_of(task) + &by.unwrap_or_default();
+                self.line(if *epoch == 1 { "START" } else { &again }, BLUE, None, task, &text);
             }
             TaskEvent::TaskStopped { reason, .. } | TaskEvent::TaskReleased { reason, .. } => {
                 self.line("STOPPED", YELLOW, None, task, reason);

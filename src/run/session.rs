@@ -9,7 +9,7 @@ use crewlog_executors::roster::Roster;
 use crewlog_executors::subplans::family;
 use crewlog_executors::worker::{InterruptedTask, Scope};
 use crewlog_mq::{EventStore, ExecuteError, Position, Query, Range, Recorded, Start};
-use crewlog_planner::crew::{breaker, conflicts};
+use crewlog_planner::crew::{agents, breaker, conflicts};
 use crewlog_planner::event::{Command, Outcome, QuestionId, Timer, ancestor_tag, plan_tag};
 use crewlog_planner::lifecycle::{Observed, State, States, Wait};
 use crewlog_planner::prompt::{error_lines, headline};
@@ -23,6 +23,7 @@ use tokio::time::sleep_until;
 
 use crate::context::Session;
 use crate::plan_file::sync::{Kept, TRIES_MAX};
+use crate::run::offering::OpenSessions;
 use crate::run::progress::{ERROR_LINES_MAX, Progress};
 use crate::run::runtime::{Next, RunArgs, Runtime};
 use crate::target::{self, order};
@@ -49,6 +50,9 @@ pub struct RunSession<'a> {
     asking: Asking,
     /// The plan's file, if the plan is synced with it.
     kept: Option<Kept<'a>>,
+    sessions: OpenSessions,
+    /// The line about them that was shown last.
+    offered: Option<String>,
     /// Why the plan's texts can no longer be read.
     sealed_for_good: Option<Failure>,
     /// The first write error of standard output, after which nothing more is printed.
@@ -105,6 +109,8 @@ impl<'a> RunSession<'a> {
         let print = |recorded: &Recorded| session.print_event(recorded, &mut output_fault);
         queries::for_each(&store, None, &own, known, print).await?;
         Ok(Self {
+            sessions: OpenSessions(runtime.crew.sessions().await?),
+            offered: None,
             runtime,
             progress: Progress::new(session.terminal, Some(roster.clone()), &view),
             roster,
@@ -138,6 +144,7 @@ impl<'a> RunSession<'a> {
     async fn follow(&mut self) -> Result<End, Failure> {
         self.take_all(&Query::tag(ancestor_tag(&self.plan)), Range::up_to(self.at)).await?;
         let query = family("", &self.plan).or(Query::stream(breaker::STREAM));
+        let query = query.or(Query::aggregate(agents::STREAM, self.runtime.crew.project()));
         let mut events = Box::pin(self.store.follow(&query, Start::After(self.at)));
         loop {
             // Tasks that started before their key was destroyed run to their end.
@@ -191,6 +198,10 @@ impl<'a> RunSession<'a> {
     async fn take(&mut self, recorded: &Recorded) -> Result<(), Failure> {
         self.at = self.at.max(recorded.position);
         self.roster.follow(recorded).await?;
+        if recorded.stream_id == agents::STREAM {
+            self.sessions.0 = self.runtime.crew.sessions().await?;
+            return Ok(());
+        }
         let is_of_key = recorded.stream_id == sealed::STREAM;
         if is_of_key || recorded.event_type == "TaskDispatched" {
             self.sealed_for_good = self.session.place.check_key(&self.plan, &self.tags).err();
@@ -232,7 +243,16 @@ impl<'a> RunSession<'a> {
         let is_settled = |id| self.asking.answered.contains(id) || self.asking.left.contains(id);
         let is_answered = state.open_questions().any(|question| self.asking.answered.contains(&question.id));
         let question = state.open_questions().find(|question| !is_settled(&question.id)).filter(|_| is_asked).cloned();
-        let Some(question) = question else { return (!is_busy && !is_answered).then_some(End::Waiting) };
+        let Some(question) = question else {
+            // On a terminal it stays while sessions may go on.
+            let offered =
+                self.sessions.offered(&self.roster, &self.view).filter(|_| self.session.terminal.is_interactive);
+            if !is_busy && offered.is_some() && self.offered != offered {
+                offered.iter().for_each(|offered| self.progress.note(&format!("{offered} (Ctrl-C ends this run)")));
+                self.offered.clone_from(&offered);
+            }
+            return (!is_busy && !is_answered && offered.is_none()).then_some(End::Waiting);
+        };
         if self.asking.question != Some(question.id) {
             self.ask(&question);
         }
@@ -308,6 +328,8 @@ impl<'a> RunSession<'a> {
         }
         self.progress.summary(&self.plan, &self.view, &states);
         if matches!(end, End::Paused | End::Waiting) && !self.view.state().waits_for_work() {
+            let offered = self.sessions.offered(&self.roster, &self.view);
+            offered.iter().for_each(|offered| say(offered));
             let as_of = views(self.session).await?.as_of(None).await?;
             as_of.waits(self.session, &self.plan).await?.iter().for_each(|line| say(line));
         }

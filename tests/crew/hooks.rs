@@ -2,6 +2,7 @@
 
 mod faults;
 mod odd_names;
+mod offers;
 mod paths;
 mod rig;
 mod sessions;

@@ -2,16 +2,15 @@
 
 use crewlog_mq::{Error, EventStore, FromRecorded, Position, Query, Range};
 use crewlog_planner::claim::{self, Holder};
-use crewlog_planner::event;
+use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lifecycle::{self, Observed, State};
-use crewlog_planner::plan::{NodeKind, TaskId};
+use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
 use crewlog_planner::plan_event::PlanEvent;
-use crewlog_planner::state::Task;
+use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
-use super::offers::is_offered;
 use crate::plans::warn_of_item;
 use crate::projecting::list_plans;
 use crate::queue::{Dispatch, Plans};
@@ -177,6 +176,20 @@ impl Board {
         let is_own = move |(dispatch, lease): &(&Dispatch, &Holder)| dispatch.tags.contains(&tag) && lease.is_agent();
         self.known().flat_map(Plans::leases).filter(is_own)
     }
+}
+
+/// True if sessions may be offered a task of a plan with these settings.
+pub fn is_offered(roster: Option<&Roster>, config: &PlannerConfig, task: &TaskPlan) -> bool {
+    let is_for_agents = task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification;
+    is_for_agents && (config.sessions || roster.is_none_or(|roster| !roster.takes(task)))
+}
+
+/// The number of dispatched steps of a plan that sessions are offered or work on.
+pub fn n_for_sessions(roster: &Roster, view: &PlanView) -> usize {
+    let state = view.state();
+    let goes_on = state.phase == Phase::Active && state.stopped_by.is_none();
+    let is_meant = |task: &&Task| is_offered(Some(roster), &state.config, &task.plan);
+    if goes_on { state.dispatched().filter(is_meant).count() } else { 0 }
 }
 
 /// Tasks with a command are for workers, and questions are for people.

@@ -3,14 +3,10 @@
 
 use crewlog_mq::{Append, CellChange, Error};
 use crewlog_planner::crew::agents::{Agent, Liveness, Wish};
-use crewlog_planner::event::PlannerConfig;
-use crewlog_planner::plan::{NodeKind, TaskPlan};
-use crewlog_planner::state::{Phase, Task};
 use crewlog_planner::view::PlanView;
 
 use super::Refusal;
 use super::state::Crew;
-use crate::roster::Roster;
 
 /// The most steps that are offered at once.
 const OFFERS_MAX: usize = 3;
@@ -26,20 +22,6 @@ pub struct Offer {
     pub title: String,
     /// True if the session has taken a step of that plan.
     pub is_of_own_plan: bool,
-}
-
-/// True if sessions may be offered a task of a plan with these settings.
-pub fn is_offered(roster: Option<&Roster>, config: &PlannerConfig, task: &TaskPlan) -> bool {
-    let is_for_agents = task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification;
-    is_for_agents && (config.sessions || roster.is_none_or(|roster| !roster.takes(task)))
-}
-
-/// The number of dispatched steps of a plan that sessions are offered or work on.
-pub fn n_for_sessions(roster: &Roster, view: &PlanView) -> usize {
-    let state = view.state();
-    let goes_on = state.phase == Phase::Active && state.stopped_by.is_none();
-    let is_meant = |task: &&Task| is_offered(Some(roster), &state.config, &task.plan);
-    if goes_on { state.dispatched().filter(is_meant).count() } else { 0 }
 }
 
 impl Crew {

@@ -1,0 +1,59 @@
+//! The open sessions that may take steps of a plan: who they are, and the question whether they get those of executors too.
+
+use crewlog_executors::crew::{is_offered, n_for_sessions};
+use crewlog_executors::roster::Roster;
+use crewlog_planner::event::PlannerConfig;
+use crewlog_planner::plan::TaskPlan;
+use crewlog_planner::view::PlanView;
+
+use crate::context::{self, Session};
+use crate::ui::failure::Failure;
+use crate::ui::terminal;
+use crate::ui::text::count;
+
+/// The most sessions that a line names.
+const NAMED_MAX: usize = 8;
+
+/// The open sessions, each with its program.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenSessions(pub Vec<(String, String)>);
+
+impl OpenSessions {
+    /// `2 open sessions: ann (claude), bob (codex)`.
+    pub fn named(&self) -> String {
+        let named = self.0.iter().take(NAMED_MAX).map(|(name, program)| format!("{name} ({program})"));
+        let more = self.0.len().saturating_sub(NAMED_MAX);
+        let more = (more > 0).then(|| format!("{more} more"));
+        format!("{}: {}", count(self.0.len(), "open session"), named.chain(more).collect::<Vec<_>>().join(", "))
+    }
+
+    /// The steps of a plan that these sessions are offered or work on, in words; none without sessions or steps.
+    pub fn offered(&self, roster: &Roster, view: &PlanView) -> Option<String> {
+        let n_steps = if self.0.is_empty() { 0 } else { n_for_sessions(roster, view) };
+        let verb = if n_steps == 1 { "is" } else { "are" };
+        (n_steps > 0).then(|| format!("{} {verb} for {}", count(n_steps, "step"), self.named()))
+    }
+}
+
+/// Asks a person at a terminal whether open sessions are offered the steps of configured executors too.
+pub async fn asked(
+    session: &Session,
+    roster: &Roster,
+    tasks: &[TaskPlan],
+    config: &PlannerConfig,
+) -> Result<bool, Failure> {
+    let is_of_executor = |task: &&TaskPlan| is_offered(None, config, task) && !is_offered(Some(roster), config, task);
+    let n_steps = tasks.iter().filter(is_of_executor).count();
+    if n_steps == 0 || session.yes || !session.terminal.is_interactive || !session.is_person().await? {
+        return Ok(config.sessions);
+    }
+    let Some(store) = session.place.open_if_any().await? else { return Ok(false) };
+    let open = OpenSessions(context::crew::on(session, &store)?.sessions().await?);
+    if open.0.is_empty() {
+        return Ok(false);
+    }
+    let steps = count(n_steps, "step");
+    terminal::prompt(&format!("{}\noffer them the {steps} of configured executors too? [y/N] ", open.named()));
+    let line = terminal::read_line().map_err(Failure::input)?;
+    Ok(matches!(line.as_deref(), Some("y" | "Y" | "yes" | "Yes")))
+}
