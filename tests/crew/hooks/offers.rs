@@ -27,7 +27,7 @@ fn does_the_next(rig: &Rig, agent: &str) -> Option<String> {
     })
 }
 
-/// Which steps are named to whom: `None` for no line.
+/// By plan and configuration: the step that is named, `None` for no line.
 #[test]
 fn a_session_is_told_of_the_steps_that_are_for_it() {
     for (text, config, sessions, offered) in [
