@@ -97,11 +97,27 @@ pub struct HooksConfig {
     pub strict: bool,
     /// True if an edit takes a lease on its file.
     pub lease_on_edit: bool,
+    /// The news that wake an idle session.
+    pub wake: Wake,
+    /// The most wakes of a session in an hour.
+    pub wakes_per_hour: usize,
+}
+
+/// The news that wake an idle session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Wake {
+    Off,
+    /// Messages and answers of people, and steps that a person gave to sessions.
+    Person,
+    /// Messages of agents too.
+    All,
 }
 
 impl Default for HooksConfig {
     fn default() -> Self {
-        Self { on_error: OnError::Allow, strict: false, lease_on_edit: true }
+        let wake = Wake::Person;
+        Self { on_error: OnError::Allow, strict: false, lease_on_edit: true, wake, wakes_per_hour: 12 }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod http;
 mod stdio;
+mod waking;
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};

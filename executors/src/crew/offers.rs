@@ -22,6 +22,8 @@ pub struct Offer {
     pub title: String,
     /// True if the session has taken a step of that plan.
     pub is_of_own_plan: bool,
+    /// True if a person gave the plan to sessions.
+    pub is_given: bool,
 }
 
 impl Crew {
@@ -47,9 +49,10 @@ impl Crew {
             let is_known = |target: &str| offers.iter().any(|known| known.target == target);
             let Some(next) = board.next(&self.project, &names, self.roster(), is_known) else { break };
             let view = board.view(&next.plan);
-            let is_own = view.is_some_and(|view| has_taken_a_step(view, agent));
-            let title = next.parameters.description.clone();
-            offers.push(Offer { target: next.target(), title, is_of_own_plan: is_own });
+            let is_of_own_plan = view.is_some_and(|view| has_taken_a_step(view, agent));
+            let is_given = view.is_some_and(|view| view.state().config.sessions);
+            let (target, title) = (next.target(), next.parameters.description.clone());
+            offers.push(Offer { target, title, is_of_own_plan, is_given });
         }
         Ok(offers)
     }

@@ -1,6 +1,7 @@
 //! Identifies callers: the agent of this process over stdio; agents with a handle over HTTP, and subagents.
 
 use std::collections::BTreeMap;
+use std::env::var;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,6 +22,8 @@ use super::tools::JOIN;
 use crate::context::agent_id;
 use crate::ui::text::sha256;
 
+/// The variable with the session of Claude Code.
+const CLAUDE_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 /// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
 
@@ -221,6 +224,16 @@ impl Members {
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
     }
 
+    /// The agent of this process, which Claude Code has started, if it has joined by a call or a hook.
+    pub async fn own_agent(&self, crew: &Crew) -> Result<Option<String>, Refusal> {
+        let own = match &self.own {
+            Some(own) => own.lock().await.as_ref().map(|member| member.caller.agent.clone()),
+            None => return Ok(None),
+        };
+        let Some(session) = var(CLAUDE_SESSION).ok().filter(|_| own.is_none()) else { return Ok(own) };
+        Ok(crew.agents().await?.joined_as(&session, None).map(str::to_owned))
+    }
+
     /// Forgets the handle of an agent that has left.
     pub fn forget(&self, member: &Member) {
         self.handles().retain(|_, known| known.caller != member.caller);
@@ -251,13 +264,13 @@ async fn leave(crew: &Crew, member: &Member, note: String) {
 fn own_session(client: &Client) -> Option<String> {
     // A program started by another one inherits that one's variables.
     let is_claude = client.program.as_deref() == Some("claude-code");
-    let variable = std::env::var("CLAUDE_CODE_SESSION_ID").ok().filter(|session| is_claude && !session.is_empty());
+    let variable = var(CLAUDE_SESSION).ok().filter(|session| is_claude && !session.is_empty());
     run_session().or(variable).or_else(|| client.session.clone()).or_else(|| parent_session(agent_id().as_deref()))
 }
 
 /// The session of the run that crewlog started, and that the program of this process belongs to.
 pub fn run_session() -> Option<String> {
-    std::env::var(runs::SESSION).ok().filter(|secret| !secret.is_empty()).map(|secret| runs::session_of(&secret))
+    var(runs::SESSION).ok().filter(|secret| !secret.is_empty()).map(|secret| runs::session_of(&secret))
 }
 
 /// The session of a handle, which no reader of the log can turn back into the handle.

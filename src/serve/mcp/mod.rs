@@ -12,6 +12,7 @@ mod rates;
 mod reply;
 mod server;
 mod tools;
+mod waking;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +51,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
     let mut signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
     let server = Server::new(crew.clone(), Members::of_process(&session.folder));
+    let hooks = session.config().map(|config| config.hooks.clone()).unwrap_or_default();
     let mut hosting = Hosting::start(session, &crew);
     let (stdin, stdout) = stdio();
     let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(MESSAGE_BYTES_MAX);
@@ -66,6 +68,7 @@ pub async fn stdio_server(session: &Session) -> Result<Code, Failure> {
         failure = hosting.log_closed() => Err(failure),
         () = signals.next() => Ok(()),
         () = orphaned(parent) => Ok(()),
+        () = server.wake(hooks) => Ok(()),
     };
     server.members.leave(&crew).await;
     hosting.stop().await;

@@ -1,0 +1,128 @@
+//! An idle session of Claude Code is woken over its socket.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+use crewlog_executors::crew::Crew;
+use crewlog_executors::liveness::LivenessLock;
+use crewlog_mq::EventStore;
+use crewlog_planner::crew::asks::Answer;
+use serde_json::{Value, json};
+
+use super::Client;
+use crate::cli::scene::{DEADLINE, Scene};
+
+/// The socket of a session, whose program these tests stand for.
+struct Socket {
+    path: PathBuf,
+    lines: Receiver<Value>,
+}
+
+impl Socket {
+    fn of(scene: &Scene, pid: u32) -> Self {
+        let path = scene.around().join(format!("{pid}.sock"));
+        let listener = UnixListener::bind(&path).unwrap();
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                    let _ = sender.send(serde_json::from_str(&line).unwrap());
+                }
+            }
+        });
+        Self { path, lines }
+    }
+
+    /// The text of the next wake.
+    fn text(&self) -> String {
+        let line = self.lines.recv_timeout(DEADLINE).expect("a wake");
+        assert_eq!(
+            (&line["type"], &line["priority"], &line["message"]["role"]),
+            (&json!("user"), &json!("next"), &json!("user"))
+        );
+        line["message"]["content"].as_str().unwrap().to_owned()
+    }
+}
+
+fn session(scene: &Scene, name: &str, socket: &Socket) -> Client {
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    let mut command = scene.crewlog(&["mcp"]);
+    let mut client = Client::start(command.env("AGENT_ID", name).env("CLAUDE_CODE_MESSAGING_SOCKET", &socket.path));
+    client.initialize("2025-06-18", "claude-code");
+    client.call("join", json!({}));
+    client
+}
+
+fn say(scene: &Scene, to: &str) {
+    scene.run(&["send", to, "--subject", "Freeze", "--body", "secret words"]).expect(0);
+}
+
+#[tokio::test]
+async fn a_session_is_woken_by_a_count_and_again_once_it_has_read() {
+    let scene = Scene::with_repository();
+    let socket = Socket::of(&scene, std::process::id());
+    let mut ann = session(&scene, "ann", &socket);
+    say(&scene, "ann");
+    assert_eq!(socket.text(), "crewlog: for you: 1 unread message; read_inbox, ask_person and next_task show them.");
+    // One is outstanding.
+    say(&scene, "ann");
+    assert_eq!(ann.call("read_inbox", json!({ "mark_read": true }))["messages"].as_array().unwrap().len(), 2);
+    ann.call("ask_person", json!({ "text": "Which port?" }));
+    let project = ann.call("get_status", json!({}))["project"].as_str().unwrap().to_owned();
+    // The command line takes these tests for the agent's program.
+    let store = EventStore::open(scene.path(".crewlog/log.db").to_str().unwrap()).await.unwrap();
+    let life = LivenessLock::begin(&scene.path(".crewlog/log.db-workers")).unwrap();
+    let answer = Answer { by: "eve".into(), text: "8080".into(), is_granted: None };
+    Crew::new(&store, &project, Arc::new(life)).answer(1, answer).await.unwrap();
+    assert_eq!(socket.text(), "crewlog: for you: 1 answer; read_inbox, ask_person and next_task show them.");
+    assert!(socket.lines.try_recv().is_err());
+}
+
+#[test]
+fn a_session_is_woken_for_the_steps_that_a_person_gave_to_sessions() {
+    let scene = Scene::with_repository();
+    let socket = Socket::of(&scene, std::process::id());
+    let _ann = session(&scene, "ann", &socket);
+    scene.write("p.md", "- [ ] Write the lexer\n");
+    let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
+    scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    assert_eq!(socket.text(), "crewlog: for you: 1 ready step; read_inbox, ask_person and next_task show them.");
+}
+
+/// By the settings, the sender and the socket: true if it wakes.
+#[test]
+fn only_the_wanted_news_wake_and_only_the_own_program() {
+    let own = std::process::id();
+    for (config, pid, from_agent, is_woken) in [
+        ("", own, false, true),
+        ("", own, true, false),
+        ("wake = 'all'", own, true, true),
+        ("wake = 'off'", own, false, false),
+        ("wakes_per_hour = 0", own, false, false),
+        ("", own + 1, false, false),
+    ] {
+        let scene = Scene::with_repository();
+        scene.write("crewlog.toml", format!("[hooks]\n{config}\n"));
+        let socket = Socket::of(&scene, pid);
+        let mut ann = session(&scene, "ann", &socket);
+        let mut bob = Client::of_another_program(&scene, "bob");
+        match from_agent {
+            true => _ = bob.call("send_message", json!({ "to": ["ann"], "subject": "Hi", "body": "secret words" })),
+            false => say(&scene, "ann"),
+        }
+        match (is_woken, from_agent) {
+            (true, _) => assert!(!socket.text().contains("secret words"), "{config} {pid} {from_agent}"),
+            (false, true) => {
+                say(&scene, "ann");
+                assert!(socket.text().contains("1 unread message;"), "the agent's alone does not count");
+            }
+            (false, false) => {
+                ann.call("read_inbox", json!({}));
+                assert!(socket.lines.try_recv().is_err(), "{config} {pid}");
+            }
+        }
+    }
+}
