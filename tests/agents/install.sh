@@ -3,7 +3,7 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 folder=${1-$here/../../target/agents}
-claude=2.1.197 codex=0.169.0 gemini=0.61.0 opencode=1.18.33
+claude=2.1.332 codex=0.171.0 gemini=0.61.0 opencode=1.18.33
 packages=("@anthropic-ai/claude-code@$claude" "@openai/codex@$codex" "@google/gemini-cli@$gemini" "opencode-ai@$opencode")
 
 missing() {
