@@ -71,7 +71,7 @@ impl Server {
         }
     }
 
-    /// What waits for the session, in counts.
+    /// The news that wait for the session, in counts.
     async fn due(&self, waker: &mut Waker, events: &[Recorded], wake: Wake) -> Result<Option<String>, Refusal> {
         let Some(agent) = self.members.own_agent(&self.crew).await? else { return Ok(None) };
         for recorded in events.iter().filter(|recorded| recorded.stream_id == asks::STREAM) {
