@@ -200,6 +200,12 @@ impl Hook<'_> {
         if !held.is_empty() || !tasks.is_empty() {
             return Ok(Verdict::Refuse(facts::still_held(&held, &tasks)));
         }
+        // Programs that cannot be woken read the messages of people before they are idle.
+        if self.crew.unread_of_people(&caller.agent).await? > 0
+            && let (1.., n_unread) = self.crew.offer(&caller.agent).await?
+        {
+            return Ok(Verdict::Refuse(facts::unread(n_unread)));
+        }
         // A session that works on a plan is offered its next step, each once.
         let offers = self.crew.offers(&caller.agent).await?;
         match offers.iter().find(|offer| offer.is_of_own_plan) {

@@ -115,6 +115,15 @@ impl Crew {
         Ok((found, false))
     }
 
+    /// The number of unread messages of people to an agent; beyond a page it stops counting.
+    pub async fn unread_of_people(&self, agent: &str) -> Result<usize, Refusal> {
+        if self.messages().await?.unread(agent).next().is_none() {
+            return Ok(0);
+        }
+        let (mail, _) = self.inbox(agent, true, Position(0), PAGE, None).await?;
+        Ok(mail.iter().filter(|mail| matches!(mail.message.from, Sender::Person(_))).count())
+    }
+
     /// An agent acknowledges a message.
     ///
     /// # Errors

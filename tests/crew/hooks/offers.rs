@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::rig::{Rig, claude, context, edit, join, with};
 use crate::cli::scene::Running;
+use crate::crew::team::letter;
 
 const PLAN: &str = "1. Write the lexer\n2. Write the parser\n3. Write the tests\n";
 const EXECUTOR: &str = "[executors.robot]\ncommand = ['cat']\n";
@@ -85,6 +86,21 @@ fn the_end_of_a_turn_offers_each_next_step_once_to_a_session_that_works_on_the_p
     assert!(rig.asks("ann", "Stop").contains(&format!("{plan}/3")), "another step is offered");
     assert_eq!(does_the_next(&rig, "bob"), Some(format!("{plan}/3")));
     assert_eq!((rig.asks("ann", "Stop"), rig.asks("bob", "Stop")), (String::new(), String::new()));
+}
+
+/// By the sender: whether the end of a turn is refused, once.
+#[test]
+fn the_end_of_a_turn_is_refused_once_for_new_messages_of_people() {
+    let rig = Rig::new();
+    rig.asks("ann", "SessionStart");
+    rig.with_crew(async |crew, _| drop(crew.deliver(letter("bob", "ann", "agent")).await.unwrap()));
+    assert_eq!(rig.asks("ann", "Stop"), "", "agents could answer each other without end");
+    rig.0.run(&["send", "ann", "--subject", "Freeze", "--body", "now"]).expect(0);
+    assert_eq!(
+        rig.asks("ann", "Stop"),
+        "{\"decision\":\"block\",\"reason\":\"crewlog: 2 unread messages; read_inbox shows them.\"}"
+    );
+    assert_eq!(rig.asks("ann", "Stop"), "");
 }
 
 #[test]

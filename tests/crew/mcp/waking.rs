@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -13,7 +14,7 @@ use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::cli::scene::{DEADLINE, Scene};
+use crate::cli::scene::{DEADLINE, Scene, named_pipe};
 
 /// The socket of a session, whose program these tests stand for.
 struct Socket {
@@ -123,6 +124,34 @@ fn only_the_wanted_news_wake_and_only_the_own_program() {
                 ann.call("read_inbox", json!({}));
                 assert!(socket.lines.try_recv().is_err(), "{config} {pid}");
             }
+        }
+    }
+}
+
+/// A shell stands for Codex's daemon, and a script for its command `queue`.
+#[test]
+fn a_thread_of_codexs_daemon_is_woken_by_its_queue_and_another_codex_is_not() {
+    for (word, is_woken) in [("app-server", true), ("exec", false)] {
+        let scene = Scene::with_repository();
+        scene.run(&["init", "--no-hosts"]).expect(0);
+        let (program, pipe) = (scene.around().join("codex"), named_pipe(&scene, "queued"));
+        std::fs::copy("/bin/sh", &program).unwrap();
+        scene.write("queue", format!("printf '%s\\n' \"$@\" >'{}'\n", pipe.display()));
+        let server = scene.crewlog(&["mcp"]);
+        let mut daemon = Command::new(program);
+        daemon.args(["-c", "\"$0\" mcp; true"]).arg(server.get_program()).arg(word).current_dir(scene.folder());
+        daemon.envs(server.get_envs().filter_map(|(name, value)| Some((name, value?)))).env("AGENT_ID", "ann");
+        let mut ann = Client::start(&mut daemon);
+        ann.initialize("2025-06-18", "codex-mcp-client");
+        ann.meta = json!({ "x-codex-turn-metadata": { "session_id": "01a22e71" } });
+        ann.call("join", json!({}));
+        say(&scene, "ann");
+        if is_woken {
+            let text = "crewlog: for you: 1 unread message; read_inbox, ask_person and next_task show them.";
+            let queued = std::fs::read_to_string(pipe).unwrap();
+            assert_eq!(queued.lines().collect::<Vec<_>>(), ["--thread", "01a22e71", "--message", text, "--resume"]);
+        } else {
+            ann.call("read_inbox", json!({}));
         }
     }
 }
