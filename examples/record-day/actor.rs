@@ -238,7 +238,7 @@ impl Actor {
         let task = name.map(|name| self.id(name)).transpose()?;
         self.say(Activity::Blocked, task.as_deref(), Some("Waiting for an answer")).await?;
         let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
-        let ask = Ask { agent: String::new(), wanted, text: text.to_owned(), choices, task };
+        let ask = Ask { agent: String::new(), wanted, text: text.to_owned(), choices, task, call: None };
         Ok(self.day.crew.ask(&self.caller, ask).await?)
     }
 

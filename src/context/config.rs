@@ -31,7 +31,7 @@ use values::{Fault, checked};
 
 use crate::cli::settings;
 use crate::cli::settings::Change;
-use crate::cli::typed::Typed;
+use crate::cli::typed::{Typed, duration};
 use crate::ui::failure::Failure;
 
 pub use model::ModelConfig;
@@ -42,6 +42,8 @@ pub const FILE: &str = "crewlog.toml";
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 /// A worker that cannot reach its log stops its runs 45 s before others may take their tasks.
 const GRACE_MAX: Duration = Duration::from_secs(30);
+/// Less than the time-out of the hook, after which the program goes on alone.
+const PERMISSION_WAIT_MAX: Duration = Duration::from_secs(590);
 pub const AGENT_JOBS_MAX: usize = 1000;
 pub const NAME_CHARS_MAX: usize = 64;
 /// Prefix of the environment variables that describe a task to a program.
@@ -101,6 +103,9 @@ pub struct HooksConfig {
     pub wake: Wake,
     /// The most wakes of a session in an hour.
     pub wakes_per_hour: usize,
+    /// How long a program's question for permission waits for an answer by crewlog; `off`, or 0, if it is not asked there.
+    #[serde(deserialize_with = "wait")]
+    pub permission_wait: Duration,
 }
 
 /// The news that wake an idle session.
@@ -116,8 +121,9 @@ pub enum Wake {
 
 impl Default for HooksConfig {
     fn default() -> Self {
-        let wake = Wake::Person;
-        Self { on_error: OnError::Allow, strict: false, lease_on_edit: true, wake, wakes_per_hour: 12 }
+        let (wake, permission_wait) = (Wake::Person, PERMISSION_WAIT_MAX);
+        let (on_error, strict) = (OnError::Allow, false);
+        Self { on_error, strict, lease_on_edit: true, wake, wakes_per_hour: 12, permission_wait }
     }
 }
 
@@ -394,6 +400,16 @@ fn environment<'de, D: Deserializer<'de>>(from: D) -> Result<Environment, D::Err
         let nothing = String::new();
         let all = set.iter().chain(passed.iter().flatten().map(|name| (name, &nothing)));
         variables_fault(all).map_or(Ok((passed, set.into_iter().collect())), Err)
+    })
+}
+
+fn wait<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+    checked(from, |wait: String| match wait.as_str() {
+        "off" => Ok(Duration::ZERO),
+        wait => match duration(wait)? {
+            wait if wait <= PERMISSION_WAIT_MAX => Ok(wait),
+            _ => Err(format!("permission_wait is off, or at most {} s", PERMISSION_WAIT_MAX.as_secs())),
+        },
     })
 }
 

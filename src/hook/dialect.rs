@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{from_str, json};
+use serde_json::{Value, from_str, json};
 
 use super::touches::Edits;
 use super::{patch, shell};
 use crate::cli::programs::Host;
+use crate::ui::text::sha256;
 
 /// The most characters of a hook's text for the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;
@@ -29,6 +30,17 @@ pub struct Call {
     pub agent: Option<SubAgent>,
     /// The absolute folder that relative paths start at.
     pub cwd: PathBuf,
+    /// The call of a tool.
+    pub tool: Option<ToolCall>,
+}
+
+/// A call of a tool, for a person to see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool with its command, its file, or its whole input.
+    pub text: String,
+    /// Of the tool and its input.
+    pub digest: String,
 }
 
 /// The moment in a session at which a hook runs.
@@ -42,6 +54,8 @@ pub enum Moment {
     Before(Edits),
     /// A tool call that has run.
     After(Edits),
+    /// The program asks its person whether a tool call may run.
+    Permission,
     /// The agent is about to end its turn. Refusing repeated stops would never end.
     Stop { is_repeated: bool },
     /// The session, or the subagent, has ended.
@@ -66,6 +80,8 @@ pub enum Verdict {
     Allow(String),
     /// Refuse the tool call, or the end of the turn, for this reason.
     Refuse(String),
+    /// The person allows the tool call.
+    Grant,
 }
 
 /// The required fields; all others are skipped, such as the content of a written file.
@@ -124,6 +140,8 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
             edits => Moment::Before(edits),
         },
         "PostToolUse" | "AfterTool" => Moment::After(edits()?),
+        // Only of Claude Code is known that it waits for the answer.
+        "PermissionRequest" if host == Host::Claude => Moment::Permission,
         "Stop" | "AfterAgent" => Moment::Stop { is_repeated: input.stop_hook_active.unwrap_or(false) },
         "SessionEnd" => Moment::End,
         "SubagentStop" if agent_id.is_some() => Moment::End,
@@ -133,7 +151,17 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         return Err(Error::custom("`cwd` is not an absolute path"));
     }
     let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
-    Ok(Call { host, event, moment, session, agent, cwd })
+    let tool = input.tool_name.zip(input.tool_input).map(|(tool, input)| ToolCall::of(&tool, input.get()));
+    Ok(Call { host, event, moment, session, agent, cwd, tool })
+}
+
+impl ToolCall {
+    fn of(tool: &str, input: &str) -> Self {
+        let members: Value = from_str(input).unwrap_or_default();
+        let told = ["command", "file_path", "url", "notebook_path"].iter().find_map(|key| members[key].as_str());
+        let text = format!("{tool}: {}", told.unwrap_or(input));
+        Self { text: text.chars().take(TEXT_CHARS_MAX).collect(), digest: sha256(&format!("{tool} {members}")) }
+    }
 }
 
 /// Identifies the host. Gemini has its own names of events, and a time in each; Codex has an id for each turn, and a
@@ -175,14 +203,24 @@ fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result
 /// drops an object with an unknown field, and runs the tool.
 #[must_use]
 pub fn printed(call: &Call, verdict: &Verdict) -> String {
-    let (Verdict::Allow(text) | Verdict::Refuse(text)) = verdict;
+    let text = match verdict {
+        Verdict::Allow(text) | Verdict::Refuse(text) => text.as_str(),
+        Verdict::Grant => "",
+    };
     let text: String = match text.char_indices().nth(TEXT_CHARS_MAX) {
-        None => text.clone(),
+        None => text.to_owned(),
         Some(_) => text.chars().take(TEXT_CHARS_MAX - 1).chain(['…']).collect(),
     };
     let answer = match (verdict, &call.moment, call.host) {
+        (Verdict::Grant, _, _) => json!({ "hookSpecificOutput": {
+            "hookEventName": call.event, "decision": { "behavior": "allow" },
+        }}),
+        (Verdict::Refuse(_), Moment::Permission, _) => json!({ "hookSpecificOutput": {
+            "hookEventName": call.event, "decision": { "behavior": "deny", "message": text },
+        }}),
         (Verdict::Allow(_), _, _) if text.is_empty() => return text,
         (_, Moment::End | Moment::Other, _)
+        | (Verdict::Allow(_), Moment::Permission, _)
         | (Verdict::Allow(_), Moment::Stop { .. }, _)
         | (Verdict::Allow(_), Moment::Before(_), Host::Gemini | Host::Opencode)
         | (Verdict::Refuse(_), Moment::Stop { .. }, Host::Opencode) => return String::new(),

@@ -12,6 +12,7 @@ mod identity;
 mod in_time;
 mod moments;
 mod patch;
+mod permission;
 mod resident;
 mod run;
 mod shell;

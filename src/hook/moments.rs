@@ -4,6 +4,7 @@
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
+use crewlog_planner::crew::asks::Withdrawn;
 use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
 use crewlog_planner::crew::{CrewError, leases};
 use tokio::time::timeout;
@@ -48,20 +49,31 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
             let ready = hook.ready(&caller).await?;
             return Ok(Verdict::Allow([start].into_iter().chain(ready).collect::<Vec<_>>().join("\n")));
         }
-        Moment::Prompt | Moment::After(_) | Moment::Stop { .. } | Moment::End | Moment::Other => {}
+        Moment::Prompt | Moment::After(_) | Moment::Permission | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
+    // The call has run, or the turn goes on without it: its person has answered the dialog of the program.
+    let which = match (&call.moment, &call.tool) {
+        (Moment::After(_), Some(tool)) => Some(Withdrawn::Call(tool.digest.clone())),
+        (Moment::Prompt | Moment::Stop { .. }, _) => Some(Withdrawn::Calls),
+        _others => None,
+    };
+    if let Some(which) = which {
+        crew.withdraw_asks(&caller.agent, which, "answered in its program").await?;
+    }
     match &call.moment {
         Moment::After(edits) => hook.after(&caller, edits).await,
         Moment::Prompt => {
             let said = hook.after(&caller, &Edits::default()).await?;
-            let (Verdict::Allow(said) | Verdict::Refuse(said)) = said;
+            let said = if let Verdict::Allow(said) = said { said } else { String::new() };
             let lines = [said].into_iter().filter(|said| !said.is_empty()).chain(hook.ready(&caller).await?);
             Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")))
         }
         Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start | Moment::Before(_) | Moment::Other => hook.after(&caller, &Edits::default()).await,
+        Moment::Start | Moment::Before(_) | Moment::Permission | Moment::Other => {
+            hook.after(&caller, &Edits::default()).await
+        }
     }
 }
 

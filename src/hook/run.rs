@@ -12,8 +12,8 @@ use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::identity::Origin;
-use super::in_time::{WAIT, on_the_log};
-use super::{git_hooks, moments, resident};
+use super::in_time::{CLOSE_WAIT, WAIT, on_the_log};
+use super::{git_hooks, moments, permission, resident};
 use crate::cli::Global;
 use crate::cli::programs::GitHook;
 use crate::context::config::{HooksConfig, OnError};
@@ -118,6 +118,12 @@ async fn decide(
         lease_on_edit: hooks.lease_on_edit,
         unconfigured,
     };
+    if call.moment == Moment::Permission {
+        let crew = open(session).await?;
+        let verdict = permission::answer(&crew, &origin, call, hooks.permission_wait).await;
+        let _ = timeout(CLOSE_WAIT, session.place.close()).await;
+        return Ok(verdict?);
+    }
     let socket = resident::socket(&session.place, &session.project()?);
     if let Ok(Ok(verdict)) = timeout(WAIT, resident::ask(&socket, &origin, call)).await {
         return Ok(verdict);

@@ -47,7 +47,10 @@ impl Host {
         match self {
             Self::Claude => {
                 let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-                let hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                // It waits for the person.
+                let waiting = json!([{"type": "command", "command": COMMAND, "timeout": 600}]);
+                hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
                 vec![
                     json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
                     json(hooks_file, json!({"hooks": hooks})),

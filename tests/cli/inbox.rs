@@ -58,7 +58,7 @@ pub async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>)
 
 pub fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {
     let task = task.map(str::to_owned);
-    Ask { agent: String::new(), wanted, text: text.into(), choices: Vec::new(), task }
+    Ask { agent: String::new(), wanted, text: text.into(), choices: Vec::new(), task, call: None }
 }
 
 async fn two_tasks(crew: &Crew, caller: &Caller) {

@@ -4,6 +4,7 @@ mod faults;
 mod odd_names;
 mod offers;
 mod paths;
+mod permissions;
 mod rig;
 mod sessions;
 mod trees;

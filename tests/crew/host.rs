@@ -360,7 +360,9 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     crew.claim(&sub, "backlog/2", None).await.unwrap();
     assert_eq!(crew.reserve(&sub, request(&sub, &["b"]), Some(TTL)).await.unwrap(), None, "it waits");
     let (wanted, text) = (Wanted::Permission, "may I?".to_owned());
-    crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
+    crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None, call: None })
+        .await
+        .unwrap();
 
     let too_long = crew.leave(&ann, LeaveOutcome::Success, "x".repeat(2_000), String::new()).await.unwrap_err();
     assert!(matches!(too_long, Refusal::Crew(CrewError::Invalid(_))), "{too_long}");

@@ -32,7 +32,9 @@ async fn a_message_changes_nothing_but_messages() {
     claimed(&crew, &bob).await.unwrap();
     leased(&crew, &bob, &["a"]).await;
     let (wanted, text) = (Wanted::Permission, "may I drop the table?".to_owned());
-    crew.ask(&bob, Ask { agent: "bob".into(), wanted, text, choices: Vec::new(), task: None }).await.unwrap();
+    crew.ask(&bob, Ask { agent: "bob".into(), wanted, text, choices: Vec::new(), task: None, call: None })
+        .await
+        .unwrap();
     let all = || async {
         let (agents, leases) = (crew.at::<Agents>(None).await.unwrap(), crew.at::<Leases>(None).await.unwrap());
         (agents, leases, crew.at::<Asks>(None).await.unwrap(), crew.tasks(None).await.unwrap())

@@ -1,7 +1,7 @@
 //! Questions of agents to the person, and the answers.
 
 use crewlog_mq::Executed;
-use crewlog_planner::crew::asks::{Answer, Ask, AskCommand, AskEvent, Asks};
+use crewlog_planner::crew::asks::{Answer, Ask, AskCommand, AskEvent, Asks, Withdrawn};
 
 use super::Refusal;
 use super::state::{Caller, Crew};
@@ -21,6 +21,16 @@ impl Crew {
             _it_is_open_already => asks.number_of(&ask).unwrap_or_default(),
         };
         self.asks.execute(command, number).await
+    }
+
+    /// Withdraws questions of an agent about calls of tools.
+    pub async fn withdraw_asks(&self, agent: &str, which: Withdrawn, reason: &str) -> Result<(), Refusal> {
+        let is_open = self.asks().await?.open().any(|(_, open)| open.ask.agent == agent && open.ask.call.is_some());
+        if is_open {
+            let (agent, reason, now) = (agent.to_owned(), reason.to_owned(), self.store.now());
+            self.asks.execute(AskCommand::Withdraw { agent, which, reason, now }, |_, _| ()).await?;
+        }
+        Ok(())
     }
 
     /// A person answers.

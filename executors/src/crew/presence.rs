@@ -3,7 +3,7 @@
 use crewlog_mq::{Executed, Handler};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{Agent, AgentCommand, AgentEvent, Agents, LeaveOutcome, Liveness, Report};
-use crewlog_planner::crew::asks::AskCommand;
+use crewlog_planner::crew::asks::{AskCommand, Withdrawn};
 use crewlog_planner::crew::leases::{LeaseCommand, Which};
 
 use super::Refusal;
@@ -131,7 +131,8 @@ impl Crew {
             let (agent, now) = (agent.clone(), self.store.now());
             let release = LeaseCommand::Release { agent: agent.clone(), which: Which::All, now };
             released.extend(self.leases.execute(release, |_, executed| released_by(&executed)).await?);
-            let withdraw = AskCommand::Withdraw { reason: format!("{agent} has left"), agent, now };
+            let withdraw =
+                AskCommand::Withdraw { reason: format!("{agent} has left"), agent, which: Withdrawn::All, now };
             self.asks.execute(withdraw, |_, _| ()).await?;
         }
         // Last: until this is recorded, an interrupted call can be repeated.

@@ -51,6 +51,9 @@ pub struct Ask {
     pub choices: Vec<String>,
     /// The task that waits for the answer.
     pub task: Option<String>,
+    /// A digest of the call of a tool about which the program's own dialog asks too.
+    #[serde(default)]
+    pub call: Option<String>,
 }
 
 /// An event of the questions of a project.
@@ -89,7 +92,18 @@ pub enum AskCommand {
     /// A person answers.
     Answer { number: u64, answer: Answer, now: Timestamp },
     /// The agent's questions no longer need an answer.
-    Withdraw { agent: String, reason: String, now: Timestamp },
+    Withdraw { agent: String, which: Withdrawn, reason: String, now: Timestamp },
+}
+
+/// The questions of an agent that no longer need an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Withdrawn {
+    /// All.
+    All,
+    /// Those about calls of tools.
+    Calls,
+    /// That about this call.
+    Call(String),
 }
 
 /// An unanswered question.
@@ -173,8 +187,13 @@ impl Handler for Asks {
                 }
                 Ok(vec![AskEvent::PersonAnswered { number, answer, at: now }])
             }
-            AskCommand::Withdraw { agent, reason, now } => {
-                let own = self.open.iter().filter(|(_, open)| open.ask.agent == agent);
+            AskCommand::Withdraw { agent, which, reason, now } => {
+                let is_meant = |ask: &Ask| match &which {
+                    Withdrawn::All => true,
+                    Withdrawn::Calls => ask.call.is_some(),
+                    Withdrawn::Call(call) => ask.call.as_ref() == Some(call),
+                };
+                let own = self.open.iter().filter(|(_, open)| open.ask.agent == agent && is_meant(&open.ask));
                 let event = |(number, _): (&u64, _)| AskEvent::AskWithdrawn {
                     number: *number,
                     reason: reason.clone(),

@@ -238,11 +238,26 @@ fn every_documented_model_example_is_valid() {
 fn hooks_allow_on_errors_and_lease_edits_unless_the_configuration_says_otherwise() {
     use crate::context::config::{HooksConfig, OnError, Wake};
     let (wake, wakes_per_hour) = (Wake::Person, 12);
-    let default = HooksConfig { on_error: OnError::Allow, strict: false, lease_on_edit: true, wake, wakes_per_hour };
+    let permission_wait = Duration::from_secs(590);
+    let default = HooksConfig {
+        on_error: OnError::Allow,
+        strict: false,
+        lease_on_edit: true,
+        wake,
+        wakes_per_hour,
+        permission_wait,
+    };
     let (wake, wakes_per_hour) = (Wake::Off, 3);
-    let set = HooksConfig { on_error: OnError::Deny, strict: true, lease_on_edit: false, wake, wakes_per_hour };
-    let text =
-        "[hooks]\non_error = \"deny\"\nstrict = true\nlease_on_edit = false\nwake = \"off\"\nwakes_per_hour = 3\n";
+    let permission_wait = Duration::from_secs(60);
+    let set = HooksConfig {
+        on_error: OnError::Deny,
+        strict: true,
+        lease_on_edit: false,
+        wake,
+        wakes_per_hour,
+        permission_wait,
+    };
+    let text = "[hooks]\non_error = \"deny\"\nstrict = true\nlease_on_edit = false\nwake = \"off\"\nwakes_per_hour = 3\npermission_wait = \"1m\"\n";
     for (text, expected) in [("", default.clone()), ("[hooks]\n", default), (text, set)] {
         assert_eq!(super::parse(text).unwrap().hooks, expected, "{text:?}");
     }

@@ -3,7 +3,7 @@
 use super::*;
 
 fn ask(agent: &str, text: &str, wanted: Wanted) -> AskCommand {
-    let ask = Ask { agent: agent.into(), wanted, text: text.into(), choices: Vec::new(), task: None };
+    let ask = Ask { agent: agent.into(), wanted, text: text.into(), choices: Vec::new(), task: None, call: None };
     AskCommand::Ask { ask, now: Timestamp(0) }
 }
 
@@ -30,7 +30,12 @@ fn a_question_is_open_until_a_person_answers_it() {
         Err(CrewError::Closed("a1 is answered or withdrawn already".into()))
     );
     assert_eq!(asks.answer(1).map(|(_, answer)| answer.text.as_str()), Some("this one"));
-    let withdrawn = AskCommand::Withdraw { agent: "bob".into(), reason: "it left".into(), now: Timestamp(2) };
+    let withdrawn = AskCommand::Withdraw {
+        agent: "bob".into(),
+        which: Withdrawn::All,
+        reason: "it left".into(),
+        now: Timestamp(2),
+    };
     history.extend(asks.process(withdrawn).unwrap());
     assert_eq!(asks.open().count(), 0);
     assert_eq!(asks, Asks::fold(&history));

@@ -118,6 +118,7 @@ impl Server {
             text: args.get("text"),
             choices: args.get("choices"),
             task: args.get("task"),
+            call: None,
         };
         let number = match args.get("question") {
             Some(number) => number,
