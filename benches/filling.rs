@@ -166,8 +166,14 @@ async fn turn(crew: &Crew, agent: &mut Agent, n: usize) -> Result<bool, Failure>
         }
         8 if n.is_multiple_of(4) => {
             let text = format!("May part {n} keep its old name?");
-            let ask =
-                Ask { agent: caller.agent.clone(), wanted: Wanted::Answer, text, choices: Vec::new(), task: Some(id) };
+            let ask = Ask {
+                agent: caller.agent.clone(),
+                wanted: Wanted::Answer,
+                text,
+                choices: Vec::new(),
+                task: Some(id),
+                call: None,
+            };
             let number = crew.ask(caller, ask).await?;
             // A few are left open.
             if !number.is_multiple_of(25) {

@@ -42,7 +42,7 @@ pub const FILE: &str = "crewlog.toml";
 pub const CONFIG_BYTES_MAX: usize = 1 << 20;
 /// A worker that cannot reach its log stops its runs 45 s before others may take their tasks.
 const GRACE_MAX: Duration = Duration::from_secs(30);
-/// Less than the time-out of the hook, after which the program goes on alone.
+/// Less than the time-out of the hook, after which the program continues alone.
 const PERMISSION_WAIT_MAX: Duration = Duration::from_secs(590);
 pub const AGENT_JOBS_MAX: usize = 1000;
 pub const NAME_CHARS_MAX: usize = 64;

@@ -52,7 +52,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::Prompt | Moment::After(_) | Moment::Permission | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
-    // The call has run, or the turn goes on without it: its person has answered the dialog of the program.
+    // The call has run, or the turn continues without it: its person has answered the dialog of the program.
     let which = match (&call.moment, &call.tool) {
         (Moment::After(_), Some(tool)) => Some(Withdrawn::Call(tool.digest.clone())),
         (Moment::Prompt | Moment::Stop { .. }, _) => Some(Withdrawn::Calls),
