@@ -103,7 +103,7 @@ impl Task {
     }
 
     /// True if it is done, or left out with the effect of a done one.
-    pub(crate) fn is_completed(&self) -> bool {
+    pub fn is_completed(&self) -> bool {
         self.status == TaskStatus::Completed || self.is_left_out()
     }
 

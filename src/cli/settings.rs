@@ -52,6 +52,11 @@ pub enum Change {
 }
 
 impl Change {
+    /// True if open sessions get the steps of executors by it.
+    pub fn gives_to_sessions(&self) -> bool {
+        matches!(self, Self::Setting(Setting::Sessions(true)))
+    }
+
     /// True if it only changes when tasks start, retry and stop, not the prompts and not which commands run.
     pub fn is_of_scheduling(&self) -> bool {
         let Self::Setting(setting) = self else { return matches!(self, Self::Budget(..)) };
@@ -167,15 +172,23 @@ pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
             return Err(refused(format!("{number}: write one line without indentation: crewlog: KEY=VALUE KEY=VALUE")));
         }
         for word in words(written).ok_or_else(|| refused(format!("{number}: a quote is not closed")))? {
-            changes.push(Change::parse(&word).map_err(|error| refused(format!("{number}: {word}: {error}")))?);
+            let change = Change::parse(&word).and_then(of_person);
+            changes.push(change.map_err(|error| refused(format!("{number}: {word}: {error}")))?);
         }
     }
     Ok(changes)
 }
 
+/// Refuses in a file the setting by which a person gives a plan to sessions.
+fn of_person(change: Change) -> Result<Change, String> {
+    let refused =
+        || "sessions is not set in a file: a person gives a plan to sessions, by `crewlog plan set`".to_owned();
+    if change.gives_to_sessions() { Err(refused()) } else { Ok(change) }
+}
+
 /// The settings of a key of the table `[plan]` in `crewlog.toml`; a table below it has keys of its own.
 pub fn of_toml(key: &str, value: &toml::Value) -> Result<Vec<Change>, String> {
-    let one = |text: &str| change_of(key, text).map_err(|error| format!("{key}: {error}"));
+    let one = |text: &str| change_of(key, text).and_then(of_person).map_err(|error| format!("{key}: {error}"));
     match value {
         toml::Value::Table(table) => {
             let changes = table.iter().map(|(below, value)| of_toml(&format!("{key}.{below}"), value));

@@ -113,6 +113,7 @@ async fn begin(session: &Session, text: String, run: Run) -> Result<Code, Failur
     config.file.path = config.file.path.map(|path| folders.keep(Path::new(&path)));
     apply(&in_file, &mut config);
     config.parallelism = run.run_args.jobs.unwrap_or(config.parallelism);
+    offering::check(session, &run.set).await?;
     apply(&run.set, &mut config);
     let agreed = consent(session, &parsed.tasks, &roster, (&config.system_prompt, config.folder.as_deref())).await?;
     config.sessions = offering::asked(session, &roster, &parsed.tasks, &config).await?;

@@ -5,6 +5,7 @@ mod tools;
 mod values;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -322,8 +323,8 @@ struct AgentToml {
     timeout: Option<Typed<Duration>>,
     #[serde(default, deserialize_with = "jobs")]
     jobs: Option<usize>,
-    #[serde(default = "rate_limited", deserialize_with = "signs")]
-    rate_limited: Vec<String>,
+    #[serde(default, deserialize_with = "some_signs")]
+    rate_limited: Option<Vec<String>>,
     #[serde(default = "for_person", deserialize_with = "signs")]
     for_person: Vec<String>,
     #[serde(default, deserialize_with = "cost")]
@@ -338,9 +339,16 @@ fn project<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Erro
     })
 }
 
-/// The words of known programs at the limit of their account.
-fn rate_limited() -> Vec<String> {
-    ["rejected (429)", "last status: 429", "hit your limit", "usage limit"].map(str::to_owned).into()
+/// The words of known programs at the limit of their account. Another program may print its prompt, which has any words.
+fn rate_limited(program: &Program) -> Vec<String> {
+    let Program::Argv(words) = program else { return Vec::new() };
+    let name = words.first().and_then(|program| Path::new(program).file_name());
+    let signs: &[&str] = match name.and_then(OsStr::to_str) {
+        Some("claude") => &["request rejected (429)", "you've hit your limit", "usage limit reached"],
+        Some("codex") => &["exceeded retry limit, last status: 429", "you've hit your usage limit"],
+        _another => &[],
+    };
+    signs.iter().map(|sign| (*sign).to_owned()).collect()
 }
 
 /// The words of known programs when nobody is logged in.
@@ -448,6 +456,10 @@ fn cost<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
     })
 }
 
+fn some_signs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
+    signs(from).map(Some)
+}
+
 fn signs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
     checked(from, |signs: Vec<String>| match signs.iter().any(|sign| sign.trim().is_empty()) {
         true => Err("an empty text matches every output: write a text that the program prints".into()),
@@ -466,8 +478,8 @@ fn parse(text: &str) -> Result<Config, Fault> {
     let mut agents: Vec<Agent> = Vec::new();
     for (name, written) in written {
         let AgentToml { command, kinds, prompt, resume, env, grace, timeout, jobs, .. } = written;
-        let (rate_limited, for_person, budget_per_day) =
-            (written.rate_limited, written.for_person, written.budget_per_day);
+        let (for_person, budget_per_day) = (written.for_person, written.budget_per_day);
+        let rate_limited = written.rate_limited.unwrap_or_else(|| rate_limited(command.get_ref()));
         check_name(name.get_ref(), &agents).map_err(|message| Fault::new(name.span().start, message))?;
         check_program(command.get_ref(), prompt).map_err(|message| Fault::new(command.span().start, message))?;
         let resume_at = resume.as_ref().map_or(0, |written| written.span().start);

@@ -1,6 +1,7 @@
 //! The actions at each moment of a session: joins the agent, checks and takes leases, counts messages, and returns the
 //! agent's leases and tasks at its end.
 
+use crewlog_executors::crew::offers::Offer;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
@@ -213,14 +214,13 @@ impl Hook<'_> {
             return Ok(Verdict::Refuse(facts::still_held(&held, &tasks)));
         }
         // Programs that cannot be woken read the messages of people before they are idle.
-        if self.crew.unread_of_people(&caller.agent).await? > 0
+        if !self.crew.unread_of_people(&caller.agent).await?.is_empty()
             && let (1.., n_unread) = self.crew.offer(&caller.agent).await?
         {
             return Ok(Verdict::Refuse(facts::unread(n_unread)));
         }
         // A session that works on a plan is offered its next step, each once.
-        let offers = self.crew.offers(&caller.agent).await?;
-        match offers.iter().find(|offer| offer.is_of_own_plan) {
+        match self.offers(caller, true).await?.first() {
             Some(offer) if self.crew.offer_step(&caller.agent, &offer.target).await? => {
                 Ok(Verdict::Refuse(facts::next_step(offer)))
             }
@@ -228,9 +228,14 @@ impl Hook<'_> {
         }
     }
 
+    /// The steps that a session is offered, unless the plans of the log cannot be read in time.
+    async fn offers(&self, caller: &Caller, only_own: bool) -> Result<Vec<Offer>, Refusal> {
+        timeout(RECORD_WAIT, self.crew.offers(&caller.agent, only_own)).await.unwrap_or_else(|_| Ok(Vec::new()))
+    }
+
     /// The ready steps for a session, in a line.
     async fn ready(&self, caller: &Caller) -> Result<Option<String>, Refusal> {
-        let offers = self.crew.offers(&caller.agent).await?;
+        let offers = self.offers(caller, false).await?;
         Ok((!offers.is_empty()).then(|| facts::ready(&offers)))
     }
 

@@ -1,11 +1,12 @@
 //! The open sessions that may take steps of a plan: who they are, and the question whether they get those of executors too.
 
-use crewlog_executors::crew::{is_offered, n_for_sessions};
+use crewlog_executors::crew::{OpenSession, is_offered, n_for_sessions};
 use crewlog_executors::roster::Roster;
 use crewlog_planner::event::PlannerConfig;
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::view::PlanView;
 
+use crate::cli::settings::Change;
 use crate::context::{self, Session};
 use crate::ui::failure::Failure;
 use crate::ui::terminal;
@@ -14,14 +15,15 @@ use crate::ui::text::count;
 /// The most sessions that a line names.
 const NAMED_MAX: usize = 8;
 
-/// The open sessions, each with its program.
+/// The open sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct OpenSessions(pub Vec<(String, String)>);
+pub struct OpenSessions(pub Vec<OpenSession>);
 
 impl OpenSessions {
     /// `2 open sessions: ann (claude), bob (codex)`.
     pub fn named(&self) -> String {
-        let named = self.0.iter().take(NAMED_MAX).map(|(name, program)| format!("{name} ({program})"));
+        let named =
+            self.0.iter().take(NAMED_MAX).map(|OpenSession { name, program, .. }| format!("{name} ({program})"));
         let more = self.0.len().saturating_sub(NAMED_MAX);
         let more = (more > 0).then(|| format!("{more} more"));
         format!("{}: {}", count(self.0.len(), "open session"), named.chain(more).collect::<Vec<_>>().join(", "))
@@ -29,9 +31,18 @@ impl OpenSessions {
 
     /// The steps of a plan that these sessions are offered or work on, in words; none without sessions or steps.
     pub fn offered(&self, roster: &Roster, view: &PlanView) -> Option<String> {
-        let n_steps = if self.0.is_empty() { 0 } else { n_for_sessions(roster, view) };
+        let n_steps = n_for_sessions(roster, view, &self.0);
         let verb = if n_steps == 1 { "is" } else { "are" };
         (n_steps > 0).then(|| format!("{} {verb} for {}", count(n_steps, "step"), self.named()))
+    }
+}
+
+/// Refuses an agent that gives a plan to sessions: their people would pay for it.
+pub async fn check(session: &Session, changes: &[Change]) -> Result<(), Failure> {
+    if changes.iter().any(Change::gives_to_sessions) {
+        session.person_only("give plans to sessions").await
+    } else {
+        Ok(())
     }
 }
 

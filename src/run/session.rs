@@ -51,6 +51,8 @@ pub struct RunSession<'a> {
     /// The plan's file, if the plan is synced with it.
     kept: Option<Kept<'a>>,
     sessions: OpenSessions,
+    /// True if a person watches at a terminal.
+    stays: bool,
     /// The line about them that was shown last.
     offered: Option<String>,
     /// Why the plan's texts can no longer be read.
@@ -105,11 +107,12 @@ impl<'a> RunSession<'a> {
         let roster = Roster { leaves_limits: !session.terminal.is_interactive, ..roster };
         let runtime = Runtime::start(session, &store, roster.clone(), scope, interrupted, run_args, signals).await?;
         let (own, known) = (Query::tag(plan_tag(&plan)), Range::between(resumed_at.unwrap_or_default(), view.at));
-        let mut output_fault = None;
+        let (mut output_fault, is_person) = (None, session.is_person().await?);
         let print = |recorded: &Recorded| session.print_event(recorded, &mut output_fault);
         queries::for_each(&store, None, &own, known, print).await?;
         Ok(Self {
             sessions: OpenSessions(runtime.crew.sessions().await?),
+            stays: is_person && session.terminal.is_interactive && session.output == Output::Text,
             offered: None,
             runtime,
             progress: Progress::new(session.terminal, Some(roster.clone()), &view),
@@ -122,7 +125,7 @@ impl<'a> RunSession<'a> {
             sub_plans: BTreeMap::new(),
             tags,
             // An agent may have a terminal too.
-            asking: Asking { input_has_ended: !session.is_person().await?, ..Asking::default() },
+            asking: Asking { input_has_ended: !is_person, ..Asking::default() },
             kept: None,
             sealed_for_good: None,
             output_fault,
@@ -199,7 +202,8 @@ impl<'a> RunSession<'a> {
         self.at = self.at.max(recorded.position);
         self.roster.follow(recorded).await?;
         if recorded.stream_id == agents::STREAM {
-            self.sessions.0 = self.runtime.crew.sessions().await?;
+            // A fault is no reason to end: sessions change nothing about the plan.
+            self.sessions.0 = self.runtime.crew.sessions().await.unwrap_or_default();
             return Ok(());
         }
         let is_of_key = recorded.stream_id == sealed::STREAM;
@@ -245,8 +249,7 @@ impl<'a> RunSession<'a> {
         let question = state.open_questions().find(|question| !is_settled(&question.id)).filter(|_| is_asked).cloned();
         let Some(question) = question else {
             // On a terminal it stays while sessions may go on.
-            let offered =
-                self.sessions.offered(&self.roster, &self.view).filter(|_| self.session.terminal.is_interactive);
+            let offered = self.sessions.offered(&self.roster, &self.view).filter(|_| self.stays);
             if !is_busy && offered.is_some() && self.offered != offered {
                 offered.iter().for_each(|offered| self.progress.note(&format!("{offered} (Ctrl-C ends this run)")));
                 self.offered.clone_from(&offered);

@@ -11,6 +11,7 @@ use crewlog_planner::text::truncate;
 use crewlog_planner::view::PlanView;
 use serde::Serialize;
 
+use crate::agent::Agent;
 use crate::plans::warn_of_item;
 use crate::projecting::list_plans;
 use crate::queue::{Dispatch, Plans};
@@ -79,33 +80,36 @@ pub struct TaskDetails {
 
 impl Board {
     /// Reads new events. After the log went back everything is read again.
-    pub(super) async fn catch_up(&mut self, store: &EventStore) -> Result<(), Error> {
-        match self.read_on(store).await {
+    pub(super) async fn catch_up(&mut self, store: &EventStore, project: &str) -> Result<(), Error> {
+        match self.read_on(store, project).await {
             Err(Error::WentBack { .. }) if self.plans.is_some() => {
                 *self = Self::default();
-                self.read_on(store).await
+                self.read_on(store, project).await
             }
             read => read,
         }
     }
 
-    /// The plans that were open at a position.
-    async fn at(log: &EventStore, position: Position) -> Result<Self, Error> {
-        let open: Vec<_> = list_plans(log, Some(position)).await?.open().map(|plan| plan.id.clone()).collect();
+    /// The plans with a tag that were open at a position.
+    async fn at(log: &EventStore, tag: &str, position: Position) -> Result<Self, Error> {
+        let list = list_plans(log, Some(position)).await?;
+        let own = list.open().filter(|plan| plan.tags.iter().any(|known| known == tag));
+        let open: Vec<_> = own.map(|plan| plan.id.clone()).collect();
         Ok(Self { plans: Some((Plans::load(log, open, position).await?, log.clone())), read_to: position })
     }
 
-    async fn read_on(&mut self, store: &EventStore) -> Result<(), Error> {
+    async fn read_on(&mut self, store: &EventStore, project: &str) -> Result<(), Error> {
+        let tag = format!("project:{project}");
         let Some((plans, log)) = &mut self.plans else {
             let log = store.pinned();
-            *self = Self::at(&log, log.head().await?).await?;
+            *self = Self::at(&log, &tag, log.head().await?).await?;
             return Ok(());
         };
         let query = Query::stream(event::STREAM).or(Query::stream(claim::STREAM));
         let mut rest = Some(Range::after(self.read_to));
         while let Some(range) = rest {
             let page = log.read(&query, range, PAGE).await?;
-            for recorded in &page.events {
+            for recorded in page.events.iter().filter(|recorded| recorded.tags.contains(&tag)) {
                 match PlanEvent::from_recorded(recorded) {
                     Ok(event) => {
                         let plan = plans.apply(log, (&event, recorded)).await?;
@@ -144,7 +148,7 @@ impl Board {
         let is_wanted = |dispatch: &Dispatch| {
             is_for_agents(dispatch)
                 && dispatch.tags.contains(&tag)
-                && dispatch.parameters.assignee.as_ref().is_none_or(|assignee| names.contains(assignee))
+                && is_assigned(&dispatch.parameters.assignee, names.iter())
                 && !is_passed(&dispatch.target())
                 && self.view(&dispatch.plan).is_some_and(|view| is_free(view, dispatch.task))
         };
@@ -178,18 +182,46 @@ impl Board {
     }
 }
 
-/// True if sessions may be offered a task of a plan with these settings.
-pub fn is_offered(roster: Option<&Roster>, config: &PlannerConfig, task: &TaskPlan) -> bool {
-    let is_for_agents = task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification;
-    is_for_agents && (config.sessions || roster.is_none_or(|roster| !roster.takes(task)))
+/// A session that a person has opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenSession {
+    /// Its name.
+    pub name: String,
+    /// Its program.
+    pub program: String,
+    /// Its capabilities.
+    pub roles: Vec<String>,
 }
 
-/// The number of dispatched steps of a plan that sessions are offered or work on.
-pub fn n_for_sessions(roster: &Roster, view: &PlanView) -> usize {
+/// True if sessions may be offered a task of a plan with these settings: no executor that may start takes it, or its plan is
+/// given to sessions.
+pub fn is_offered(roster: Option<&Roster>, config: &PlannerConfig, task: &TaskPlan) -> bool {
+    let is_for_agents = task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification;
+    let is_taken = |roster: &Roster| roster.agent_for(task).is_some_and(Agent::may_start);
+    is_for_agents && (config.sessions || config.standing || !roster.is_some_and(is_taken))
+}
+
+/// The number of dispatched steps of a plan that these sessions are offered or work on.
+pub fn n_for_sessions(roster: &Roster, view: &PlanView, sessions: &[OpenSession]) -> usize {
     let state = view.state();
     let goes_on = state.phase == Phase::Active && state.stopped_by.is_none();
-    let is_meant = |task: &&Task| is_offered(Some(roster), &state.config, &task.plan);
+    let is_for = |task: &Task, session: &OpenSession| match view.holder(task.plan.id) {
+        Some(holder) => holder.is_agent() && holder.executor.name == session.name,
+        None => {
+            let names = session.roles.iter().chain([&session.name, &session.program]);
+            is_assigned(&task.plan.assignee, names) && !view.times(task.plan.id).claim.is_parked()
+        }
+    };
+    let is_meant = |task: &&Task| {
+        is_offered(Some(roster), &state.config, &task.plan) && sessions.iter().any(|session| is_for(task, session))
+    };
     if goes_on { state.dispatched().filter(is_meant).count() } else { 0 }
+}
+
+/// True if a task is assigned to nobody, or to one of these names, in letters of any case.
+fn is_assigned<'a>(assignee: &Option<String>, mut names: impl Iterator<Item = &'a String>) -> bool {
+    let is_it = |assignee: &String| names.any(|name| name.to_lowercase() == assignee.to_lowercase());
+    assignee.as_ref().is_none_or(is_it)
 }
 
 /// Tasks with a command are for workers, and questions are for people.

@@ -115,13 +115,12 @@ impl Crew {
         Ok((found, false))
     }
 
-    /// The number of unread messages of people to an agent; beyond a page it stops counting.
-    pub async fn unread_of_people(&self, agent: &str) -> Result<usize, Refusal> {
-        if self.messages().await?.unread(agent).next().is_none() {
-            return Ok(0);
-        }
-        let (mail, _) = self.inbox(agent, true, Position(0), PAGE, None).await?;
-        Ok(mail.iter().filter(|mail| matches!(mail.message.from, Sender::Person(_))).count())
+    /// The unread messages of people to an agent.
+    pub async fn unread_of_people(&self, agent: &str) -> Result<Vec<Position>, Refusal> {
+        let unread = self.messages().await?.unread(agent).count();
+        let mail = if unread == 0 { Vec::new() } else { self.inbox(agent, true, Position(0), unread, None).await?.0 };
+        let of_people = mail.iter().filter(|mail| matches!(mail.message.from, Sender::Person(_)));
+        Ok(of_people.map(|mail| mail.position).collect())
     }
 
     /// An agent acknowledges a message.

@@ -40,7 +40,7 @@ pub mod worktree;
 
 pub use actions::{NeedAction, OWN_WORDS};
 pub use at_rest::AtRest;
-pub use board::{TaskSummary, is_offered, n_for_sessions, summaries};
+pub use board::{OpenSession, TaskSummary, is_offered, n_for_sessions, summaries};
 pub use holders::Holders;
 pub use leases::Granted;
 pub use mail::Mail;

@@ -27,6 +27,8 @@ use crate::caller;
 use crate::roster::{Roster, Unagreed};
 
 /// The most tasks of a plan that each have an item because nobody agreed to them; one more item counts the others.
+/// The most tasks with lost runs that an item names.
+const LOST_MAX: usize = 20;
 const UNAGREED_MAX: usize = 3;
 /// The most blocked tasks that an item lists.
 const HELD_UP_MAX: usize = 20;
@@ -394,6 +396,7 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
                 .iter()
                 .filter(|task| open.view.has_lost_run(task))
                 .map(|task| task.plan.id)
+                .take(LOST_MAX)
                 .collect::<Vec<_>>(),
         );
         let too = if lost.is_empty() { lost } else { format!(", and {lost}, of which a run is lost too") };

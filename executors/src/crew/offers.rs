@@ -2,15 +2,20 @@
 //! a plan that a person gives to sessions.
 
 use crewlog_mq::{Append, CellChange, Error};
+use crewlog_planner::claim::Holder;
 use crewlog_planner::crew::agents::{Agent, Liveness, Wish};
+use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 
 use super::Refusal;
+use super::board::OpenSession;
 use super::state::Crew;
 
 /// The most steps that are offered at once.
 const OFFERS_MAX: usize = 3;
-/// The space of cells with the step that each session was offered at the end of a turn.
+/// The most steps that are remembered as offered to a session.
+const KEPT_MAX: usize = 64;
+/// The space of cells with the steps that each session was offered at the end of a turn.
 const OFFERED: &str = "offered-step";
 
 /// A step that a session is offered.
@@ -20,54 +25,69 @@ pub struct Offer {
     pub target: String,
     /// Its text.
     pub title: String,
-    /// True if the session has taken a step of that plan.
-    pub is_of_own_plan: bool,
     /// True if a person gave the plan to sessions.
     pub is_given: bool,
 }
 
 impl Crew {
-    /// The sessions that people have opened: names, each with its program.
+    /// The sessions that people have opened.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn sessions(&self) -> Result<Vec<(String, String)>, Error> {
+    pub async fn sessions(&self) -> Result<Vec<OpenSession>, Error> {
         let agents = self.agents().await?;
         let open = agents.iter().filter(|(name, agent)| is_open_session(name, agent));
-        Ok(open.map(|(name, agent)| (name.to_owned(), agent.profile.program.clone())).collect())
+        Ok(open
+            .map(|(name, Agent { profile, .. })| OpenSession {
+                name: name.to_owned(),
+                program: profile.program.clone(),
+                roles: profile.capabilities.clone(),
+            })
+            .collect())
     }
 
-    /// The next ready steps for a session; none while it has a task, and none for a run that crewlog started.
-    pub async fn offers(&self, agent: &str) -> Result<Vec<Offer>, Refusal> {
-        let is_session = self.agents().await?.get(agent).is_some_and(|found| is_open_session(agent, found));
-        if !is_session || !self.tasks_of(agent).await?.is_empty() {
+    /// The next ready steps for a session, of all plans or of those whose steps it has done; none while it has a task, and none
+    /// for a run that crewlog started.
+    pub async fn offers(&self, agent: &str, only_own: bool) -> Result<Vec<Offer>, Refusal> {
+        let found =
+            self.agents().await?.get(agent).filter(|found| is_open_session(agent, found)).map(|found| found.epoch);
+        let Some(epoch) = found else { return Ok(Vec::new()) };
+        if !self.tasks_of(agent).await?.is_empty() {
             return Ok(Vec::new());
         }
         let names = self.names_of(agent).await?;
         let (board, mut offers) = (self.board().await?, Vec::<Offer>::new());
         while offers.len() < OFFERS_MAX {
-            let is_known = |target: &str| offers.iter().any(|known| known.target == target);
+            let is_own = |target: &str| {
+                let view = target.split_once('/').and_then(|(plan, _)| board.view(plan));
+                view.is_some_and(|view| has_done_a_step(view, agent, epoch))
+            };
+            let is_known =
+                |target: &str| offers.iter().any(|known| known.target == target) || only_own && !is_own(target);
             let Some(next) = board.next(&self.project, &names, self.roster(), is_known) else { break };
             let view = board.view(&next.plan);
-            let is_of_own_plan = view.is_some_and(|view| has_taken_a_step(view, agent));
             let is_given = view.is_some_and(|view| view.state().config.sessions);
             let (target, title) = (next.target(), next.parameters.description.clone());
-            offers.push(Offer { target, title, is_of_own_plan, is_given });
+            offers.push(Offer { target, title, is_given });
         }
         Ok(offers)
     }
 
-    /// Records that a session was offered a step at the end of its turn. False if that is the last that it was offered.
+    /// Records that a session was offered a step at the end of a turn. False if it was so before.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn offer_step(&self, agent: &str, target: &str) -> Result<bool, Error> {
         let key = format!("{}:{agent}", self.project);
-        let is_new = self.store.cell(OFFERED, &key).await?.is_none_or(|cell| cell.value != target);
-        if is_new {
-            self.store.append(Append::default().cell(CellChange::set(OFFERED, &key, target.to_owned()))).await?;
+        let kept = self.store.cell(OFFERED, &key).await?.map(|cell| cell.value).unwrap_or_default();
+        let mut offered: Vec<&str> = kept.lines().collect();
+        if offered.contains(&target) {
+            return Ok(false);
         }
-        Ok(is_new)
+        offered.push(target);
+        let last = offered.split_off(offered.len().saturating_sub(KEPT_MAX)).join("\n");
+        self.store.append(Append::default().cell(CellChange::set(OFFERED, &key, last))).await?;
+        Ok(true)
     }
 }
 
@@ -78,9 +98,10 @@ fn is_open_session(name: &str, agent: &Agent) -> bool {
     is_present && !is_run && !name.contains('/')
 }
 
-fn has_taken_a_step(view: &PlanView, agent: &str) -> bool {
-    view.state().tasks.iter().any(|task| {
-        let holders = [view.holder(task.plan.id), view.past_holder(task.plan.id)];
-        holders.into_iter().flatten().any(|holder| holder.is_agent() && holder.executor.name == agent)
-    })
+/// True if this session of an agent has completed a step.
+fn has_done_a_step(view: &PlanView, agent: &str, epoch: u64) -> bool {
+    let worker = format!("session {epoch}");
+    let is_own = |holder: &Holder| holder.executor.name == agent && holder.executor.worker == worker;
+    let is_done = |task: &Task| task.is_completed() && view.past_holder(task.plan.id).is_some_and(is_own);
+    view.state().tasks.iter().any(is_done)
 }

@@ -87,7 +87,7 @@ impl Crew {
     /// The open plans, up to date.
     pub(super) async fn board(&self) -> Result<MutexGuard<'_, Board>, Error> {
         let mut board = self.board.lock().await;
-        board.catch_up(&self.store).await?;
+        board.catch_up(&self.store, &self.project).await?;
         Ok(board)
     }
 

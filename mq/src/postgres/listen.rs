@@ -27,6 +27,8 @@ pub(super) async fn look(log: Weak<Log>, tail: Arc<Tail>) {
     let _ = tokio::time::timeout(POLL_INTERVAL, tail.asked()).await;
     loop {
         let Some(strong) = log.upgrade() else { return };
+        // It ends only by a fault in itself.
+        while listener.try_join_next().is_some() {}
         if listener.is_empty() && tail.is_followed() && !strong.server.is_pooled {
             listener.spawn(listen(strong.server.clone(), strong.channel.clone(), Arc::clone(&tail)));
         }

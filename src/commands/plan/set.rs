@@ -10,6 +10,7 @@ use crate::cli::settings::{self, Change, KEYS, help};
 use crate::cli::typed::{BY_PERSON, Typed, by_person};
 use crate::commands::task::changing::give;
 use crate::context::Session;
+use crate::run::offering;
 use crate::target::Target;
 use crate::ui::failure::{Code, Failure};
 use crate::views::names::Choice;
@@ -31,7 +32,8 @@ pub struct Set {
 
 pub async fn set(session: &Session, Set { plan, settings, reason }: Set) -> Result<Code, Failure> {
     let target = Target::find(session, &plan, Choice::Changed).await?;
-    let typed = settings.into_iter().map(|setting| setting.value).collect();
+    let typed: Vec<_> = settings.into_iter().map(|setting| setting.value).collect();
+    offering::check(session, &typed).await?;
     let changes = settings::of_open(typed, target.state().config.budget).map_err(Failure::user)?;
     give(session, target, Command::Configure { changes, reason }, "changed", Consent::default()).await
 }

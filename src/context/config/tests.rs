@@ -39,7 +39,7 @@ fn executors_keep_the_order_of_the_configuration_file() {
         env: Vec::new(),
         timeout: None,
         jobs: 1,
-        rate_limited: rate_limited(),
+        rate_limited: Vec::new(),
         for_person: for_person(),
         budget_per_day: None,
         passes: None,

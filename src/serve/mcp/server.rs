@@ -1,6 +1,8 @@
 //! The protocol: the list of tools and resources, and the processing of a call from its arguments to its result.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::Crew;
 use rmcp::model::{
@@ -51,16 +53,32 @@ pub struct Server {
     rates: Arc<Rates>,
     /// The places of calls that wait.
     pub(super) waiting: Arc<Semaphore>,
+    /// The number of calls, and the answers that were fetched.
+    calls: Arc<(AtomicU64, Mutex<BTreeSet<u64>>)>,
 }
 
 impl Server {
     pub fn new(crew: Arc<Crew>, members: Members) -> Self {
         let views = Arc::new(Views::new(crew.clone(), true));
         let waiting = Arc::new(Semaphore::new(WAITING_MAX));
-        Self { crew, members: Arc::new(members), views, rates: Arc::default(), waiting }
+        Self { crew, members: Arc::new(members), views, rates: Arc::default(), waiting, calls: Arc::default() }
+    }
+
+    /// The number of calls so far.
+    pub(super) fn n_calls(&self) -> u64 {
+        self.calls.0.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn has_fetched(&self, answer: u64) -> bool {
+        self.calls.1.lock().unwrap_or_else(PoisonError::into_inner).contains(&answer)
+    }
+
+    pub(super) fn fetched(&self, answer: u64) {
+        self.calls.1.lock().unwrap_or_else(PoisonError::into_inner).insert(answer);
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
+        self.calls.0.fetch_add(1, Ordering::Relaxed);
         let args = Args::check(&request.name, request.arguments)?;
         if args.tool.name == JOIN {
             self.check_rate("", JOINS_MAX)?;

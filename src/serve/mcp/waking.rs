@@ -1,8 +1,8 @@
 //! Wakes the idle session of this process by a line with counts, without any text of others: over the socket on which Claude
 //! Code takes messages, or by the queue of Codex, whose daemon never steers a turn with it. It gives no permission and answers
-//! nothing. One wake is outstanding until the session has read further.
+//! nothing. One wake is outstanding until the session calls, and news wake once; unread messages once more after a while.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::env::{var, var_os};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -10,8 +10,8 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, io};
 
-use crewlog_executors::crew::Refusal;
-use crewlog_mq::{Recorded, Start};
+use crewlog_executors::crew::{OpenSession, Refusal};
+use crewlog_mq::{Position, Recorded, Start};
 use crewlog_planner::crew::asks::{self, AskEvent};
 use futures::StreamExt;
 use rustix::process::getppid;
@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio::process::Command;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use uuid::Uuid;
 
 use super::server::Server;
@@ -31,8 +31,10 @@ use crate::ui::text::count;
 const SOCKET: &str = "CLAUDE_CODE_MESSAGING_SOCKET";
 /// The variable with what a sender must show on some systems.
 const TOKEN: &str = "CLAUDE_CODE_MESSAGING_TOKEN";
-/// After this time a wake is repeated if the session has read nothing.
+/// After this time the next wake comes even if the session has made no call.
 const AGAIN_AFTER: Duration = Duration::from_secs(300);
+/// The wait for further news.
+const TOGETHER: Duration = Duration::from_millis(100);
 const HOUR: Duration = Duration::from_secs(3_600);
 /// The time limit for one.
 const SEND_MAX: Duration = Duration::from_secs(5);
@@ -47,14 +49,31 @@ enum Door {
     Queue(PathBuf),
 }
 
+/// The news of a session.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    Message(Position),
+    Answer(u64),
+    Step(String),
+}
+
+impl News {
+    const fn is_message(&self) -> bool {
+        matches!(self, Self::Message(_))
+    }
+}
+
 /// The wakes of a session.
 #[derive(Default)]
 struct Waker {
     /// The wakes of the last hour.
     sent: VecDeque<Instant>,
-    outstanding: Option<Instant>,
-    /// Answers of the person since the last wake that was not outstanding.
-    n_answers: usize,
+    /// Those that a wake has counted. They do not wake again, but messages once after a while.
+    announced: BTreeSet<News>,
+    /// The last wake, and the number of calls of the session then.
+    outstanding: Option<(Instant, u64)>,
+    has_repeated: bool,
+    answers: BTreeSet<u64>,
 }
 
 impl Server {
@@ -64,26 +83,38 @@ impl Server {
         let news = self.crew.store().follow(&self.crew.news(), Start::Now);
         let (mut news, mut waker) = (pin!(news.ready_chunks(TOGETHER_MAX)), Waker::default());
         loop {
-            let events = match timeout(AGAIN_AFTER, news.next()).await {
+            let outstanding = waker.outstanding.map(|(at, _)| at + AGAIN_AFTER);
+            let again = outstanding.filter(|at| *at > Instant::now()).unwrap_or_else(|| Instant::now() + AGAIN_AFTER);
+            let events: Vec<_> = match timeout_at(again, news.next()).await {
                 Ok(Some(events)) => events.into_iter().filter_map(Result::ok).collect(),
                 Ok(None) => return std::future::pending().await,
                 Err(_) => Vec::new(),
             };
-            match self.due(&mut waker, &events, wake).await {
-                Ok(Some(text)) if waker.may_send(Instant::now(), wakes_per_hour) => {
-                    if let Err(error) = self.open(&door, &text).await {
-                        tracing::debug!(%error, "the session could not be woken");
-                    }
+            // News that belong together come together, and a caller that waits for an answer gets it first.
+            sleep(TOGETHER).await;
+            let woken = async {
+                let Some(agent) = self.members.own_agent(&self.crew).await? else { return Ok(()) };
+                let found = self.found(&agent, &mut waker, &events, wake).await?;
+                waker.announced.retain(|known| found.contains(known));
+                let n_calls = self.n_calls();
+                let is_repeat = found.is_subset(&waker.announced);
+                let is_due = !is_repeat || waker.may_repeat(n_calls) && found.iter().any(News::is_message);
+                if !is_due || !waker.may_send(n_calls, wakes_per_hour) {
+                    return Ok(());
                 }
-                Ok(_) => {}
-                Err(error) => tracing::debug!(%error, "the news for the session are not known"),
-            }
+                self.open(&door, &agent, &said(&found)).await?;
+                let now = Instant::now();
+                waker.sent.push_back(now);
+                (waker.outstanding, waker.has_repeated) = (Some((now, n_calls)), is_repeat);
+                waker.announced = found;
+                Ok::<_, Failure>(())
+            };
+            woken.await.unwrap_or_else(|error| tracing::debug!(%error, "the session could not be woken"));
         }
     }
 
-    async fn open(&self, door: &Door, text: &str) -> Result<(), Failure> {
-        let agent = self.members.own_agent(&self.crew).await?.unwrap_or_default();
-        let session = self.crew.agents().await?.get(&agent).map(|agent| agent.session.clone()).unwrap_or_default();
+    async fn open(&self, door: &Door, agent: &str, text: &str) -> Result<(), Failure> {
+        let session = self.crew.agents().await?.get(agent).map(|agent| agent.session.clone()).unwrap_or_default();
         let opened = async {
             match door {
                 Door::Socket(socket) => write(socket, text).await,
@@ -93,42 +124,66 @@ impl Server {
         timeout(SEND_MAX, opened).await.unwrap_or_else(|late| Err(late.into())).map_err(Failure::output)
     }
 
-    /// The news that wait for the session, in counts.
-    async fn due(&self, waker: &mut Waker, events: &[Recorded], wake: Wake) -> Result<Option<String>, Refusal> {
-        let Some(agent) = self.members.own_agent(&self.crew).await? else { return Ok(None) };
+    /// The news that wait for the session.
+    async fn found(
+        &self,
+        agent: &str,
+        waker: &mut Waker,
+        events: &[Recorded],
+        wake: Wake,
+    ) -> Result<BTreeSet<News>, Refusal> {
         for recorded in events.iter().filter(|recorded| recorded.stream_id == asks::STREAM) {
             if let Ok(AskEvent::PersonAnswered { number, .. }) = recorded.decode()
-                && self.crew.asks().await?.answer(number).is_some_and(|(ask, _)| ask.agent == agent)
+                && self
+                    .crew
+                    .asks()
+                    .await?
+                    .answer(number)
+                    .is_some_and(|(ask, _)| ask.agent == agent && ask.call.is_none())
             {
-                waker.n_answers += 1;
+                waker.answers.insert(number);
             }
         }
-        let n_messages = match wake {
-            Wake::All => self.crew.messages().await?.unread(&agent).count(),
-            Wake::Person | Wake::Off => self.crew.unread_of_people(&agent).await?,
+        waker.answers.retain(|number| !self.has_fetched(*number));
+        let messages = match wake {
+            Wake::All => self.crew.messages().await?.unread(agent).collect(),
+            Wake::Person | Wake::Off => self.crew.unread_of_people(agent).await?,
         };
-        let n_steps = self.crew.offers(&agent).await?.iter().filter(|offer| offer.is_given).count();
-        let parts = [(n_messages, "unread message"), (waker.n_answers, "answer"), (n_steps, "ready step")];
-        let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect::<Vec<_>>();
-        if parts.is_empty() {
-            waker.outstanding = None;
-        }
-        let calls = "read_inbox, ask_person and next_task show them";
-        Ok((!parts.is_empty()).then(|| format!("crewlog: for you: {}; {calls}.", parts.join(", "))))
+        let given: Vec<_> = self.crew.offers(agent, false).await?.into_iter().filter(|offer| offer.is_given).collect();
+        // One session for each step: the others would find it taken.
+        let is_before = |session: &OpenSession| session.name.as_str() < agent;
+        let n_before =
+            if given.is_empty() { 0 } else { self.crew.sessions().await?.iter().filter(|one| is_before(one)).count() };
+        let steps = given.into_iter().skip(n_before).take(1).map(|offer| News::Step(offer.target));
+        let answers = waker.answers.iter().map(|number| News::Answer(*number));
+        Ok(messages.into_iter().map(News::Message).chain(answers).chain(steps).collect())
     }
 }
 
+/// The news in counts.
+fn said(found: &BTreeSet<News>) -> String {
+    let n = |is_it: fn(&News) -> bool| found.iter().filter(|news| is_it(news)).count();
+    let parts = [
+        (n(News::is_message), "unread message"),
+        (n(|news| matches!(news, News::Answer(_))), "answer"),
+        (n(|news| matches!(news, News::Step(_))), "ready step"),
+    ];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect::<Vec<_>>();
+    format!("crewlog: for you: {}; read_inbox, ask_person and next_task show them.", parts.join(", "))
+}
+
 impl Waker {
-    /// False while a wake is outstanding, or after too many.
-    fn may_send(&mut self, now: Instant, per_hour: usize) -> bool {
+    /// True if the session has made no call since a wake that was no repetition.
+    fn may_repeat(&self, n_calls: u64) -> bool {
+        !self.has_repeated && self.outstanding.is_some_and(|(_, n_then)| n_then == n_calls)
+    }
+
+    /// False while a wake is outstanding: the session has made no call since. False after too many.
+    fn may_send(&mut self, n_calls: u64, per_hour: usize) -> bool {
+        let now = Instant::now();
         self.sent.retain(|sent| now - *sent < HOUR);
-        let waits = self.outstanding.is_some_and(|sent| now - sent < AGAIN_AFTER);
-        if waits || self.sent.len() >= per_hour {
-            return false;
-        }
-        self.sent.push_back(now);
-        (self.outstanding, self.n_answers) = (Some(now), 0);
-        true
+        let waits = self.outstanding.is_some_and(|(sent, n_then)| n_then == n_calls && now - sent < AGAIN_AFTER);
+        !waits && self.sent.len() < per_hour
     }
 }
 

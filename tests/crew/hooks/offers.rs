@@ -88,6 +88,46 @@ fn the_end_of_a_turn_offers_each_next_step_once_to_a_session_that_works_on_the_p
     assert_eq!((rig.asks("ann", "Stop"), rig.asks("bob", "Stop")), (String::new(), String::new()));
 }
 
+/// Only a person gives a plan to sessions, by an order of its own: a file may be anybody's.
+#[test]
+fn neither_an_agent_nor_a_file_gives_a_plan_to_sessions() {
+    let rig = Rig::new();
+    let plan = plan(&rig, PLAN);
+    rig.0.write("given.md", format!("---\ncrewlog: sessions=true\n---\n{PLAN}"));
+    for words in [
+        &["plan", "set", &plan, "sessions=true"] as &[&str],
+        &["run", "p.md", "--set", "sessions=true", "--yes", "--detach"],
+    ] {
+        let ran = Running::start(rig.command(rig.0.folder(), words).env("AGENT_ID", "ann")).finish().expect(11);
+        assert!(ran.stderr.contains("an agent may not give plans to sessions"), "{}", ran.stderr);
+    }
+    let refused = "sessions is not set in a file: a person gives a plan to sessions";
+    assert!(rig.0.run(&["run", "given.md", "--yes"]).expect(3).stderr.contains(refused));
+    rig.0.write("crewlog.toml", "[plan]\nsessions = true\n");
+    assert!(rig.0.run(&["run", "p.md", "--yes"]).expect(1).stderr.contains(refused));
+}
+
+/// By the assignee: whether a run on a terminal stays for the open session.
+#[test]
+fn a_run_on_a_terminal_stays_only_for_steps_that_an_open_session_may_take() {
+    for (text, stays) in [("- [ ] Write the lexer @zed\n", false), ("- [ ] Write the lexer @Ann\n", true)] {
+        let rig = Rig::new();
+        open(&rig, "ann");
+        rig.0.write("p.md", text);
+        let mut running = Running::start_on_terminal(&mut rig.command(rig.0.folder(), &["run", "p.md", "--yes"]));
+        if stays {
+            running.stderr.until("1 step is for 1 open session: ann (");
+            running.signal(Signal::INT);
+        }
+        running.finish().expect(if stays { 130 } else { 5 });
+    }
+    let rig = Rig::new();
+    open(&rig, "ann");
+    rig.0.write("p.md", "- [ ] Write the lexer\n");
+    let mut by_itself = rig.command(rig.0.folder(), &["run", "p.md", "--yes"]);
+    Running::start_on_terminal(by_itself.env("AGENT_ID", "ann")).finish().expect(5);
+}
+
 /// By the sender: whether the end of a turn is refused, once.
 #[test]
 fn the_end_of_a_turn_is_refused_once_for_new_messages_of_people() {
@@ -112,7 +152,7 @@ fn a_session_with_a_task_and_a_subagent_are_offered_nothing() {
     rig.hook("ann", &with(edit("claude", rig.0.folder(), "a.txt"), below));
     rig.with_crew(async |crew, worktree| {
         assert!(crew.agents().await.unwrap().get("ann/explore-a1b2").is_some());
-        assert_eq!(crew.offers("ann/explore-a1b2").await.unwrap(), []);
+        assert_eq!(crew.offers("ann/explore-a1b2", false).await.unwrap(), []);
         let caller = join(crew, "ann", worktree).await.caller;
         assert!(crew.next_task(&caller, None).await.unwrap().0.is_some());
     });

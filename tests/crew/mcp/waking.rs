@@ -86,11 +86,20 @@ async fn a_session_is_woken_by_a_count_and_again_once_it_has_read() {
 fn a_session_is_woken_for_the_steps_that_a_person_gave_to_sessions() {
     let scene = Scene::with_repository();
     let socket = Socket::of(&scene, std::process::id());
-    let _ann = session(&scene, "ann", &socket);
-    scene.write("p.md", "- [ ] Write the lexer\n");
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    scene.write("p.md", "- [ ] [P] Write the lexer\n- [ ] [P] Write the parser\n");
     let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
+    // Before the session is there: the command line takes these tests for its program.
     scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    let mut ann = session(&scene, "ann", &socket);
+    scene.run(&["task", "add", "Write the tests", "--plan", &plan]).expect(0);
     assert_eq!(socket.text(), "crewlog: for you: 1 ready step; read_inbox, ask_person and next_task show them.");
+    // The same step does not wake again, and neither does one that the session gives back.
+    let id = ann.call("next_task", json!({}))["task"]["id"].clone();
+    ann.call("update_task", json!({ "id": id, "status": "released" }));
+    say(&scene, "ann");
+    let text = socket.text();
+    assert!(text.starts_with("crewlog: for you: 1 unread message, 1 ready step;"), "{text}");
 }
 
 /// By the settings, the sender and the socket: true if it wakes.

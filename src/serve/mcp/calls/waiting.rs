@@ -125,7 +125,9 @@ impl Server {
             None => self.crew.ask(&member.caller, ask).await?,
         };
         let wait = Duration::from_secs(args.get("wait_seconds"));
-        Ok(match self.look_until(asks::STREAM, wait, || self.answer_to(agent, number)).await? {
+        let answer = self.look_until(asks::STREAM, wait, || self.answer_to(agent, number)).await?;
+        answer.iter().for_each(|_| self.fetched(number));
+        Ok(match answer {
             Some(Answer { text, is_granted, .. }) => json!({
                 "status": "answered", "number": number, "answer": beginning(&text, 6_000), "is_granted": is_granted,
             }),
