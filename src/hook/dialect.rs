@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 
+use crewlog_planner::crew::asks;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -15,6 +16,9 @@ use crate::ui::text::sha256;
 
 /// The most characters of a hook's text for the model; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 2_000;
+
+/// The most characters of a tool call that are kept: too many for a question, so nobody allows a part.
+const SHOWN_CHARS_MAX: usize = asks::TEXT_BYTES_MAX;
 
 /// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,7 +164,7 @@ impl ToolCall {
         let members: Value = from_str(input).unwrap_or_default();
         let told = ["command", "file_path", "url", "notebook_path"].iter().find_map(|key| members[key].as_str());
         let text = format!("{tool}: {}", told.unwrap_or(input));
-        Self { text: text.chars().take(TEXT_CHARS_MAX).collect(), digest: sha256(&format!("{tool} {members}")) }
+        Self { text: text.chars().take(SHOWN_CHARS_MAX).collect(), digest: sha256(&format!("{tool} {members}")) }
     }
 }
 

@@ -21,13 +21,17 @@ use super::identity::{Hook, Origin};
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call, wait: Duration) -> Result<Verdict, Refusal> {
     let (open, deadline) = (Verdict::Allow(String::new()), Instant::now() + wait);
     let Some(ToolCall { text, digest }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
+    let text = format!("{text}\n(in {})", call.cwd.display());
+    // Only a call that is shown whole can be allowed.
+    if text.len() > asks::TEXT_BYTES_MAX {
+        return Ok(open);
+    }
     let home = Worktree::around(&origin.folder);
     let hook = Hook { crew, origin, call, here: home.clone(), home };
     let caller = hook.joined().await?;
     let store = crew.store();
     let news = store.follow(&Query::aggregate(asks::STREAM, crew.project()), Start::After(store.head().await?));
-    let (call, text) = (Some(digest.clone()), format!("{text}\n(in {})", call.cwd.display()));
-    let (agent, wanted) = (caller.agent.clone(), Wanted::Permission);
+    let (agent, wanted, call) = (caller.agent.clone(), Wanted::Permission, Some(digest.clone()));
     let number = crew.ask(&caller, Ask { agent, wanted, text, choices: Vec::new(), task: None, call }).await?;
     let mut news = pin!(news);
     loop {

@@ -79,10 +79,15 @@ fn an_answer_in_the_program_ends_the_entry() {
 
 #[test]
 fn without_an_answer_in_time_or_without_a_wait_the_dialog_stays() {
-    for (wait, n_asked) in [("1s", 1), ("off", 0)] {
+    for (wait, command, n_asked) in [
+        ("1s", "cargo test", 1),
+        ("off", "cargo test", 0),
+        ("9m", &*"true; ".repeat(1_400), 0),
+        ("1s", "printf 'a\nb'", 1),
+    ] {
         let rig = Rig::new();
         rig.0.write("crewlog.toml", format!("[hooks]\npermission_wait = '{wait}'\n"));
-        let hook = asks(&rig, "ann", "cargo test");
+        let hook = asks(&rig, "ann", command);
         assert_eq!(hook.finish().expect(0).stdout, "", "{wait}");
         assert_eq!(rig.0.events_of_type("PersonAsked").len(), n_asked, "{wait}");
         items(&rig, 0);
