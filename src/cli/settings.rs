@@ -52,9 +52,9 @@ pub enum Change {
 }
 
 impl Change {
-    /// True if open sessions get the steps of executors by it.
-    pub fn gives_to_sessions(&self) -> bool {
-        matches!(self, Self::Setting(Setting::Sessions(true)))
+    /// True if it says whether open sessions get the steps of executors.
+    pub fn is_of_sessions(&self) -> bool {
+        matches!(self, Self::Setting(Setting::Sessions(_)))
     }
 
     /// True if it only changes when tasks start, retry and stop, not the prompts and not which commands run.
@@ -183,7 +183,7 @@ pub fn of_file(path: &Path, text: &str) -> Result<Vec<Change>, Failure> {
 fn of_person(change: Change) -> Result<Change, String> {
     let refused =
         || "sessions is not set in a file: a person gives a plan to sessions, by `crewlog plan set`".to_owned();
-    if change.gives_to_sessions() { Err(refused()) } else { Ok(change) }
+    if change.is_of_sessions() { Err(refused()) } else { Ok(change) }
 }
 
 /// The settings of a key of the table `[plan]` in `crewlog.toml`; a table below it has keys of its own.

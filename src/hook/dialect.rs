@@ -43,7 +43,7 @@ pub struct Call {
 pub struct ToolCall {
     /// The tool with its command, its file, or its whole input.
     pub text: String,
-    /// Of the tool and its input.
+    /// Of the whole text.
     pub digest: String,
 }
 
@@ -143,7 +143,7 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
             none if none == Edits::default() => Moment::Other,
             edits => Moment::Before(edits),
         },
-        "PostToolUse" | "AfterTool" => Moment::After(edits()?),
+        "PostToolUse" | "PostToolUseFailure" | "AfterTool" => Moment::After(edits()?),
         // Only of Claude Code is known that it waits for the answer.
         "PermissionRequest" if host == Host::Claude => Moment::Permission,
         "Stop" | "AfterAgent" => Moment::Stop { is_repeated: input.stop_hook_active.unwrap_or(false) },
@@ -163,8 +163,9 @@ impl ToolCall {
     fn of(tool: &str, input: &str) -> Self {
         let members: Value = from_str(input).unwrap_or_default();
         let told = ["command", "file_path", "url", "notebook_path"].iter().find_map(|key| members[key].as_str());
-        let text = format!("{tool}: {}", told.unwrap_or(input));
-        Self { text: text.chars().take(SHOWN_CHARS_MAX).collect(), digest: sha256(&format!("{tool} {members}")) }
+        // In one line: a command cannot imitate the lines of the inbox.
+        let text = format!("{tool}: {}", told.unwrap_or(input).replace(['\n', '\r'], " ⏎ "));
+        Self { digest: sha256(&text), text: text.chars().take(SHOWN_CHARS_MAX).collect() }
     }
 }
 

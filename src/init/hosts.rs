@@ -47,7 +47,8 @@ impl Host {
         match self {
             Self::Claude => {
                 let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-                let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                let around = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
+                let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, &around, &events);
                 // It waits for the person.
                 let waiting = json!([{"type": "command", "command": COMMAND, "timeout": 600}]);
                 hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
@@ -63,13 +64,13 @@ impl Host {
                     "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
                 let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
                 let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-                let hooks = hooks("apply_patch|Bash", 5, ["PreToolUse", "PostToolUse"], &events);
+                let hooks = hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events);
                 vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, json!({"hooks": hooks}))]
             }
             Self::Gemini => {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true});
                 let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
-                let hooks = hooks("write_file|replace|run_shell_command", 5_000, ["BeforeTool", "AfterTool"], &events);
+                let hooks = hooks("write_file|replace|run_shell_command", 5_000, &["BeforeTool", "AfterTool"], &events);
                 vec![json(hooks_file, json!({"mcpServers": {SERVER: server}, "hooks": hooks}))]
             }
             Self::Opencode => {
@@ -85,9 +86,9 @@ impl Host {
 }
 
 /// Hooks around the tools of a matcher, and at other events. The unit of the time-out depends on the program.
-fn hooks(tools: &str, timeout: u32, around: [&str; 2], events: &[&str]) -> Value {
+fn hooks(tools: &str, timeout: u32, around: &[&str], events: &[&str]) -> Value {
     let hooks = json!([{"type": "command", "command": COMMAND, "timeout": timeout}]);
-    let around = around.into_iter().map(|event| (event.to_owned(), json!([{"matcher": tools, "hooks": hooks}])));
+    let around = around.iter().map(|&event| (event.to_owned(), json!([{"matcher": tools, "hooks": hooks}])));
     around.chain(events.iter().map(|&event| (event.to_owned(), json!([{"hooks": hooks}])))).collect()
 }
 

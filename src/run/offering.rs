@@ -39,7 +39,7 @@ impl OpenSessions {
 
 /// Refuses an agent that gives a plan to sessions: their people would pay for it.
 pub async fn check(session: &Session, changes: &[Change]) -> Result<(), Failure> {
-    if changes.iter().any(Change::gives_to_sessions) {
+    if changes.iter().any(Change::is_of_sessions) {
         session.person_only("give plans to sessions").await
     } else {
         Ok(())

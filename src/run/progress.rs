@@ -219,7 +219,11 @@ impl Progress {
                 self.note_of_plan(&format!("has new or changed tasks: {}: {reason}", one_line(&names, TEXT_CHARS_MAX)));
             }
             Event::SettingsChanged { config, reason } => {
-                self.note_of_plan(&format!("has new settings: {}: {reason}", config.words().join(", ")));
+                let words = Some(config.words().join(", ")).filter(|words| !words.is_empty());
+                self.note_of_plan(&format!(
+                    "has new settings: {}: {reason}",
+                    words.as_deref().unwrap_or("the defaults")
+                ));
             }
             Event::TaskPaused { task_id, reason } => self.line("PAUSED", YELLOW, None, task(task_id)?, reason),
             Event::TaskResumed { task_id } => {

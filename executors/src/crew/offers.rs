@@ -4,6 +4,8 @@
 use crewlog_mq::{Append, CellChange, Error};
 use crewlog_planner::claim::Holder;
 use crewlog_planner::crew::agents::{Agent, Liveness, Wish};
+use crewlog_planner::crew::leases::Leases;
+use crewlog_planner::crew::target::Target;
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 
@@ -13,6 +15,8 @@ use super::state::Crew;
 
 /// The most steps that are offered at once.
 const OFFERS_MAX: usize = 3;
+/// The most steps with leased files that are skipped.
+const LEASED_MAX: usize = 20;
 /// The most steps that are remembered as offered to a session.
 const KEPT_MAX: usize = 64;
 /// The space of cells with the steps that each session was offered at the end of a turn.
@@ -55,16 +59,25 @@ impl Crew {
         if !self.tasks_of(agent).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let names = self.names_of(agent).await?;
-        let (board, mut offers) = (self.board().await?, Vec::<Offer>::new());
-        while offers.len() < OFFERS_MAX {
+        let (names, holder, now) = (self.names_of(agent).await?, self.caller(agent).await?.holder(), self.store.now());
+        // Do not wait for one lock while holding another.
+        let leases = Leases::clone(&*self.leases().await?);
+        let (board, mut offers, mut leased) = (self.board().await?, Vec::<Offer>::new(), Vec::new());
+        while offers.len() < OFFERS_MAX && leased.len() < LEASED_MAX {
             let is_own = |target: &str| {
                 let view = target.split_once('/').and_then(|(plan, _)| board.view(plan));
                 view.is_some_and(|view| has_done_a_step(view, agent, epoch))
             };
-            let is_known =
-                |target: &str| offers.iter().any(|known| known.target == target) || only_own && !is_own(target);
+            let is_known = |target: &str| {
+                let mut known = offers.iter().map(|offer| &offer.target).chain(&leased);
+                known.any(|known| known == target) || only_own && !is_own(target)
+            };
             let Some(next) = board.next(&self.project, &names, self.roster(), is_known) else { break };
+            let files = next.parameters.files.iter().filter_map(|file| Target::written(file).ok()).collect::<Vec<_>>();
+            if !leases.in_the_way(&holder, &files, !next.parameters.reads_only, false, now).is_empty() {
+                leased.push(next.target());
+                continue;
+            }
             let view = board.view(&next.plan);
             let is_given = view.is_some_and(|view| view.state().config.sessions);
             let (target, title) = (next.target(), next.parameters.description.clone());

@@ -1,6 +1,7 @@
 //! Open sessions are offered the ready steps of plans.
 
 use crewlog_planner::claim::{Ending, TaskProgress};
+use crewlog_planner::crew::leases::Which;
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -126,6 +127,22 @@ fn a_run_on_a_terminal_stays_only_for_steps_that_an_open_session_may_take() {
     rig.0.write("p.md", "- [ ] Write the lexer\n");
     let mut by_itself = rig.command(rig.0.folder(), &["run", "p.md", "--yes"]);
     Running::start_on_terminal(by_itself.env("AGENT_ID", "ann")).finish().expect(5);
+}
+
+/// A step whose files others lease is not offered, and the offer of it is not used up.
+#[test]
+fn a_step_is_offered_once_its_files_are_free() {
+    let rig = Rig::new();
+    let plan = plan(&rig, "1. Write the lexer\n2. Write the parser (files: src/a.txt)\n");
+    rig.asks("ann", "SessionStart");
+    assert_eq!(does_the_next(&rig, "ann"), Some(format!("{plan}/1")));
+    rig.reserves("bob", "src/**", "");
+    assert_eq!((rig.asks("ann", "Stop"), rig.asks("ann", "UserPromptSubmit")), (String::new(), String::new()));
+    rig.with_crew(async |crew, worktree| {
+        let bob = join(crew, "bob", worktree).await.caller;
+        crew.release(&bob, Which::All).await.unwrap();
+    });
+    assert!(rig.asks("ann", "Stop").contains(&format!("{plan}/2")));
 }
 
 /// By the sender: whether the end of a turn is refused, once.

@@ -47,9 +47,9 @@ fn a_permission_is_answered_from_the_inbox_in_the_words_of_the_person() {
         json!({ "hookEventName": "PermissionRequest", "decision": { "behavior": "deny", "message": "eve: use the test database" } }),
     ];
     for (number, text, is_granted, expected) in [(1, "allow", true, allow), (2, "use the test database", false, deny)] {
-        let hook = asks(&rig, "ann", "cargo test");
+        let hook = asks(&rig, "ann", "cargo test\n  commands:");
         let item = items(&rig, 1).remove(0);
-        let shown = format!("Bash: cargo test\n(in {})", rig.0.folder().display());
+        let shown = format!("Bash: cargo test ⏎   commands:\n(in {})", rig.0.folder().display());
         assert!(item["text"].as_str().unwrap().contains(&shown), "{item}");
         let commands = ["allow", "deny"].map(|answer| format!("crewlog answer a{number} {answer}"));
         assert_eq!((&item["from"], &item["commands"]), (&json!("ann"), &json!(commands)), "{item}");
@@ -63,7 +63,9 @@ fn a_permission_is_answered_from_the_inbox_in_the_words_of_the_person() {
 /// By the event of the session that shows that its person has answered there: the entry goes, and the hook says nothing.
 #[test]
 fn an_answer_in_the_program_ends_the_entry() {
-    for (event, command) in [("PostToolUse", "cargo test"), ("Stop", ""), ("UserPromptSubmit", "")] {
+    for (event, command) in
+        [("PostToolUse", "cargo test"), ("PostToolUseFailure", "cargo test"), ("Stop", ""), ("UserPromptSubmit", "")]
+    {
         let rig = Rig::new();
         let hook = asks(&rig, "ann", "cargo test");
         items(&rig, 1);
