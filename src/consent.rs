@@ -223,9 +223,8 @@ pub fn confirm(session: &Session, question: &str, refusal: &str) -> Result<(), F
         let refused = Failure::user(format!("{refusal}: {why}")).hint(hint);
         return Err(Failure { why: Why::Unconsented, ..refused });
     }
-    terminal::prompt(&format!("{question} [y/N] "));
-    match terminal::read_line().map_err(Failure::input)?.as_deref() {
-        Some("y" | "Y" | "yes" | "Yes") => Ok(()),
-        Some(_) | None => Err(Failure { why: Why::Declined, ..Failure::user(refusal) }),
+    match terminal::says_yes(question).map_err(Failure::input)? {
+        true => Ok(()),
+        false => Err(Failure { why: Why::Declined, ..Failure::user(refusal) }),
     }
 }

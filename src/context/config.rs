@@ -104,7 +104,7 @@ pub struct HooksConfig {
     pub wake: Wake,
     /// The most wakes of a session in an hour.
     pub wakes_per_hour: usize,
-    /// How long a program's question for permission waits for an answer by crewlog; `off`, or 0, if it is not asked there.
+    /// How long a program's question for permission waits for an answer by crewlog; zero if it is not asked there.
     #[serde(deserialize_with = "wait")]
     pub permission_wait: Duration,
 }

@@ -7,7 +7,7 @@ use crewlog_planner::crew::asks;
 use serde::de::{Error, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, from_str, json};
+use serde_json::{from_str, json};
 
 use super::touches::Edits;
 use super::{patch, shell};
@@ -34,7 +34,7 @@ pub struct Call {
     pub agent: Option<SubAgent>,
     /// The absolute folder that relative paths start at.
     pub cwd: PathBuf,
-    /// The call of a tool.
+    /// The call of a tool that has run, or may run if a person allows it.
     pub tool: Option<ToolCall>,
 }
 
@@ -155,16 +155,18 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         return Err(Error::custom("`cwd` is not an absolute path"));
     }
     let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
-    let tool = input.tool_name.zip(input.tool_input).map(|(tool, input)| ToolCall::of(&tool, input.get()));
+    let tool =
+        input.tool_name.zip(input.tool_input).filter(|_| matches!(moment, Moment::Permission | Moment::After(_)));
+    let tool = tool.map(|(tool, input)| ToolCall::of(&tool, input.get()));
     Ok(Call { host, event, moment, session, agent, cwd, tool })
 }
 
 impl ToolCall {
     fn of(tool: &str, input: &str) -> Self {
-        let members: Value = from_str(input).unwrap_or_default();
-        let told = ["command", "file_path", "url", "notebook_path"].iter().find_map(|key| members[key].as_str());
+        let command = from_str::<Shell>(input).map(|shell| shell.command);
+        let told = command.or_else(|_| from_str::<Write>(input).map(|write| write.file_path.display().to_string()));
         // In one line: a command cannot imitate the lines of the inbox.
-        let text = format!("{tool}: {}", told.unwrap_or(input).replace(['\n', '\r'], " ⏎ "));
+        let text = format!("{tool}: {}", told.as_deref().unwrap_or(input).replace(['\n', '\r'], " ⏎ "));
         Self { digest: sha256(&text), text: text.chars().take(SHOWN_CHARS_MAX).collect() }
     }
 }

@@ -11,7 +11,7 @@ use crewlog_planner::crew::agents::Agent;
 
 use super::edits::{Changes, Hit};
 use super::identity::program_of;
-use super::in_time::on_the_log;
+use super::in_time::{WAIT, on_the_log};
 use super::{facts, git};
 use crate::cli::programs::GitHook;
 use crate::context::config::OnError;
@@ -29,7 +29,7 @@ const PUSH_BYTES_MAX: u64 = 64 * 1024;
 pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) -> ExitCode {
     let hits = match session {
         Ok(session) if session.place.is_unused() => Ok(Vec::new()),
-        Ok(session) => on_the_log(&session, hits(&session, hook)).await,
+        Ok(session) => on_the_log(&session, WAIT, hits(&session, hook)).await,
         Err(failure) => Err(failure),
     };
     let goes_on = match (hits, hook) {

@@ -17,10 +17,14 @@ pub const RECORD_WAIT: Duration = Duration::from_millis(500);
 /// The time limit for closing the log after the answer. A log that is not closed loses nothing.
 pub const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
-/// Opens the log for a short time, and closes it.
-pub async fn on_the_log<T>(session: &Session, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let late = || Err(Failure::user(format!("the log did not answer within {} s", WAIT.as_secs())));
-    let done = timeout(WAIT, work).await.unwrap_or_else(|_| late());
+/// Opens the log for a time, and closes it.
+pub async fn on_the_log<T>(
+    session: &Session,
+    wait: Duration,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let late = || Err(Failure::user(format!("the log did not answer within {} s", wait.as_secs())));
+    let done = timeout(wait, work).await.unwrap_or_else(|_| late());
     let _ = timeout(CLOSE_WAIT, session.place.close()).await;
     done
 }

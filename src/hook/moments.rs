@@ -62,20 +62,18 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     if let Some(which) = which {
         crew.withdraw_asks(&caller.agent, which, "answered in its program").await?;
     }
-    match &call.moment {
-        Moment::After(edits) => hook.after(&caller, edits).await,
-        Moment::Prompt => {
-            let said = hook.after(&caller, &Edits::default()).await?;
-            let said = if let Verdict::Allow(said) = said { said } else { String::new() };
-            let lines = [said].into_iter().filter(|said| !said.is_empty()).chain(hook.ready(&caller).await?);
-            Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")))
+    let mut lines = match &call.moment {
+        Moment::Stop { is_repeated } => return hook.stop(&caller, &agent, *is_repeated).await,
+        Moment::End => return hook.end(&caller, &agent).await,
+        Moment::After(edits) => hook.after(&caller, edits).await?,
+        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Permission | Moment::Other => {
+            hook.after(&caller, &Edits::default()).await?
         }
-        Moment::Stop { is_repeated } => hook.stop(&caller, &agent, *is_repeated).await,
-        Moment::End => hook.end(&caller, &agent).await,
-        Moment::Start | Moment::Before(_) | Moment::Permission | Moment::Other => {
-            hook.after(&caller, &Edits::default()).await
-        }
+    };
+    if call.moment == Moment::Prompt {
+        lines.extend(hook.ready(&caller).await?);
     }
+    Ok(Verdict::Allow(lines.join("\n")))
 }
 
 impl Hook<'_> {
@@ -176,7 +174,7 @@ impl Hook<'_> {
     }
 
     /// After a tool call or a prompt: records changes without a lease, and announces new messages.
-    async fn after(&self, caller: &Caller, edits: &Edits) -> Result<Verdict, Refusal> {
+    async fn after(&self, caller: &Caller, edits: &Edits) -> Result<Vec<String>, Refusal> {
         self.crew.present(caller).await?;
         let mut said = Vec::new();
         for changes in edits::changes(&self.home, &self.call.cwd, edits).await {
@@ -192,7 +190,7 @@ impl Hook<'_> {
         }
         let (n_new, n_unread) = self.crew.offer(&caller.agent).await?;
         said.extend((n_new > 0).then(|| facts::unread(n_unread)));
-        Ok(Verdict::Allow(said.join("\n")))
+        Ok(said)
     }
 
     /// The end of a turn: ends leases for edits. Other leases and tasks keep the agent from stopping, once.

@@ -1,5 +1,4 @@
-//! A permission that an agent program asks for: it is in the inbox while the program's own dialog is open, and the first answer
-//! counts. Without one the dialog stays.
+//! A permission that a program asks for is in the inbox while its own dialog is open: the first answer counts.
 
 use std::pin::pin;
 use std::time::Duration;

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::identity::Origin;
-use super::in_time::{CLOSE_WAIT, WAIT, on_the_log};
+use super::in_time::{WAIT, on_the_log};
 use super::{git_hooks, moments, permission, resident};
 use crate::cli::Global;
 use crate::cli::programs::GitHook;
@@ -119,16 +119,15 @@ async fn decide(
         unconfigured,
     };
     if call.moment == Moment::Permission {
-        let crew = open(session).await?;
-        let verdict = permission::answer(&crew, &origin, call, hooks.permission_wait).await;
-        let _ = timeout(CLOSE_WAIT, session.place.close()).await;
-        return Ok(verdict?);
+        let wait = hooks.permission_wait;
+        let asked = async { Ok(permission::answer(&*open(session).await?, &origin, call, wait).await?) };
+        return on_the_log(session, WAIT + wait, asked).await;
     }
     let socket = resident::socket(&session.place, &session.project()?);
     if let Ok(Ok(verdict)) = timeout(WAIT, resident::ask(&socket, &origin, call)).await {
         return Ok(verdict);
     }
-    on_the_log(session, async {
+    on_the_log(session, WAIT, async {
         let crew = open(session).await?;
         Ok(moments::answer(&crew, &origin, call).await?)
     })

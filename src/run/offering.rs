@@ -1,4 +1,4 @@
-//! The open sessions that may take steps of a plan: who they are, and the question whether they get those of executors too.
+//! Names the sessions that may take steps of a plan, and asks whether they also get the steps of configured executors.
 
 use crewlog_executors::crew::{OpenSession, is_offered, n_for_sessions};
 use crewlog_executors::roster::Roster;
@@ -64,7 +64,6 @@ pub async fn asked(
         return Ok(false);
     }
     let steps = count(n_steps, "step");
-    terminal::prompt(&format!("{}\noffer them the {steps} of configured executors too? [y/N] ", open.named()));
-    let line = terminal::read_line().map_err(Failure::input)?;
-    Ok(matches!(line.as_deref(), Some("y" | "Y" | "yes" | "Yes")))
+    let question = format!("{}\noffer them the {steps} of configured executors too?", open.named());
+    terminal::says_yes(&question).map_err(Failure::input)
 }

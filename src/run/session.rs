@@ -249,7 +249,7 @@ impl<'a> RunSession<'a> {
         let question = state.open_questions().find(|question| !is_settled(&question.id)).filter(|_| is_asked).cloned();
         let Some(question) = question else {
             // On a terminal it stays while sessions may go on.
-            let offered = self.sessions.offered(&self.roster, &self.view).filter(|_| self.stays);
+            let offered = if self.stays { self.sessions.offered(&self.roster, &self.view) } else { None };
             if !is_busy && offered.is_some() && self.offered != offered {
                 offered.iter().for_each(|offered| self.progress.note(&format!("{offered} (Ctrl-C ends this run)")));
                 self.offered.clone_from(&offered);

@@ -142,6 +142,12 @@ pub fn read_line() -> io::Result<Option<String>> {
     Ok((n_read > 0).then(|| String::from_utf8_lossy(&line).trim().to_owned()))
 }
 
+/// Asks a question at the terminal. Only a yes counts as one.
+pub fn says_yes(question: &str) -> io::Result<bool> {
+    prompt(&format!("{question} [y/N] "));
+    Ok(matches!(read_line()?.as_deref(), Some("y" | "Y" | "yes" | "Yes")))
+}
+
 /// Writes a line on standard error, above the live block. A closed terminal must not end the work, as `eprintln!` would.
 pub fn say(line: &str) {
     let line = escaped(line);

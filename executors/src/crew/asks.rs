@@ -23,14 +23,10 @@ impl Crew {
         self.asks.execute(command, number).await
     }
 
-    /// Withdraws questions of an agent about calls of tools.
+    /// Withdraws questions of an agent.
     pub async fn withdraw_asks(&self, agent: &str, which: Withdrawn, reason: &str) -> Result<(), Refusal> {
-        let is_open = self.asks().await?.open().any(|(_, open)| open.ask.agent == agent && open.ask.call.is_some());
-        if is_open {
-            let (agent, reason, now) = (agent.to_owned(), reason.to_owned(), self.store.now());
-            self.asks.execute(AskCommand::Withdraw { agent, which, reason, now }, |_, _| ()).await?;
-        }
-        Ok(())
+        let (agent, reason, now) = (agent.to_owned(), reason.to_owned(), self.store.now());
+        self.asks.execute(AskCommand::Withdraw { agent, which, reason, now }, |_, _| ()).await
     }
 
     /// A person answers.

@@ -2,6 +2,7 @@
 
 use crewlog_mq::{Error, EventStore, FromRecorded, Position, Query, Range};
 use crewlog_planner::claim::{self, Holder};
+use crewlog_planner::crew::agents::Profile;
 use crewlog_planner::event::{self, PlannerConfig};
 use crewlog_planner::lifecycle::{self, Observed, State};
 use crewlog_planner::plan::{NodeKind, TaskId, TaskPlan};
@@ -146,9 +147,8 @@ impl Board {
             view.state().task(id).is_some_and(is_meant) && !view.times(id).claim.is_parked()
         };
         let is_wanted = |dispatch: &Dispatch| {
-            is_for_agents(dispatch)
-                && dispatch.tags.contains(&tag)
-                && is_assigned(&dispatch.parameters.assignee, names.iter())
+            dispatch.tags.contains(&tag)
+                && is_assigned(&dispatch.parameters.assignee, names)
                 && !is_passed(&dispatch.target())
                 && self.view(&dispatch.plan).is_some_and(|view| is_free(view, dispatch.task))
         };
@@ -171,7 +171,8 @@ impl Board {
 
     /// The dispatch of a task that can be claimed or is claimed.
     pub(super) fn dispatched(&self, plan: &str, task: TaskId) -> Option<Dispatch> {
-        self.known().next()?.dispatch(plan, task).filter(|dispatch| is_for_agents(dispatch)).cloned()
+        is_for_agents(&self.view(plan)?.state().task(task)?.plan).then_some(())?;
+        self.known().next()?.dispatch(plan, task).cloned()
     }
 
     /// The claims that agents of a project hold.
@@ -189,16 +190,20 @@ pub struct OpenSession {
     pub name: String,
     /// Its program.
     pub program: String,
-    /// Its capabilities.
-    pub roles: Vec<String>,
+    /// The names by which tasks are assigned to it.
+    pub names: Vec<String>,
+}
+
+/// The names by which tasks are assigned to an agent.
+pub(super) fn names_of(name: &str, profile: &Profile) -> Vec<String> {
+    profile.capabilities.iter().chain([&profile.program]).cloned().chain([name.to_owned()]).collect()
 }
 
 /// True if sessions may be offered a task of a plan with these settings: no executor that may start takes it, or its plan is
 /// given to sessions.
 pub fn is_offered(roster: Option<&Roster>, config: &PlannerConfig, task: &TaskPlan) -> bool {
-    let is_for_agents = task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification;
     let is_taken = |roster: &Roster| roster.agent_for(task).is_some_and(Agent::may_start);
-    is_for_agents && (config.sessions || config.standing || !roster.is_some_and(is_taken))
+    is_for_agents(task) && (config.sessions || config.standing || !roster.is_some_and(is_taken))
 }
 
 /// The number of dispatched steps of a plan that these sessions are offered or work on.
@@ -207,37 +212,30 @@ pub fn n_for_sessions(roster: &Roster, view: &PlanView, sessions: &[OpenSession]
     let goes_on = state.phase == Phase::Active && state.stopped_by.is_none();
     let is_for = |task: &Task, session: &OpenSession| match view.holder(task.plan.id) {
         Some(holder) => holder.is_agent() && holder.executor.name == session.name,
-        None => {
-            let names = session.roles.iter().chain([&session.name, &session.program]);
-            is_assigned(&task.plan.assignee, names) && !view.times(task.plan.id).claim.is_parked()
-        }
+        None => is_assigned(&task.plan.assignee, &session.names) && !view.times(task.plan.id).claim.is_parked(),
     };
     let is_meant = |task: &&Task| {
-        is_offered(Some(roster), &state.config, &task.plan) && sessions.iter().any(|session| is_for(task, session))
+        sessions.iter().any(|session| is_for(task, session)) && is_offered(Some(roster), &state.config, &task.plan)
     };
     if goes_on { state.dispatched().filter(is_meant).count() } else { 0 }
 }
 
 /// True if a task is assigned to nobody, or to one of these names, in letters of any case.
-fn is_assigned<'a>(assignee: &Option<String>, mut names: impl Iterator<Item = &'a String>) -> bool {
-    let is_it = |assignee: &String| names.any(|name| name.to_lowercase() == assignee.to_lowercase());
+fn is_assigned(assignee: &Option<String>, names: &[String]) -> bool {
+    let is_it = |assignee: &String| names.iter().any(|name| name.to_lowercase() == assignee.to_lowercase());
     assignee.as_ref().is_none_or(is_it)
 }
 
 /// Tasks with a command are for workers, and questions are for people.
-fn is_for_agents(dispatch: &Dispatch) -> bool {
-    let parameters = &dispatch.parameters;
-    parameters.command.is_none() && parameters.sub_plan.is_none() && dispatch.kind != NodeKind::Clarification
+fn is_for_agents(task: &TaskPlan) -> bool {
+    task.command.is_none() && task.sub_plan.is_none() && task.kind != NodeKind::Clarification
 }
 
 /// The tasks of a plan that agents can work on.
 pub fn summaries(plan: &str, view: &PlanView, observed: &Observed<'_>) -> Vec<TaskSummary> {
     let state = view.state();
-    let is_listed = |task: &&Task| {
-        task.plan.command.is_none() && task.plan.sub_plan.is_none() && task.plan.kind != NodeKind::Clarification
-    };
     let summary = |task| summary(plan, view, task, observed);
-    state.tasks.iter().filter(is_listed).map(summary).collect()
+    state.tasks.iter().filter(|task| is_for_agents(&task.plan)).map(summary).collect()
 }
 
 /// A task of a plan.

@@ -390,15 +390,8 @@ fn interrupted(open: &OpenPlan<'_>, tasks: Vec<TaskId>) -> Option<(String, Vec<N
     let names = |tasks: &[TaskId]| tasks.iter().map(|task| open.name(*task)).collect::<Vec<_>>().join(", ");
     if !of_workers.is_empty() {
         let (noun, pronoun) = if of_workers.len() == 1 { ("task", "it") } else { ("tasks", "them") };
-        let lost = names(
-            &state
-                .tasks
-                .iter()
-                .filter(|task| open.view.has_lost_run(task))
-                .map(|task| task.plan.id)
-                .take(LOST_MAX)
-                .collect::<Vec<_>>(),
-        );
+        let lost = state.tasks.iter().filter(|task| open.view.has_lost_run(task)).map(|task| task.plan.id);
+        let lost = names(&lost.take(LOST_MAX).collect::<Vec<_>>());
         let too = if lost.is_empty() { lost } else { format!(", and {lost}, of which a run is lost too") };
         let text = format!("its run ended during {noun} {}; resuming runs {pronoun} again{too}", names(&of_workers));
         return Some((text, vec![NeedAction::Resume { target: open.plan.to_owned() }]));

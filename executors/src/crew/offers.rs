@@ -2,7 +2,7 @@
 //! a plan that a person gives to sessions.
 
 use crewlog_mq::{Append, CellChange, Error};
-use crewlog_planner::claim::Holder;
+use crewlog_planner::claim::{Executor, Holder};
 use crewlog_planner::crew::agents::{Agent, Liveness, Wish};
 use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::target::Target;
@@ -10,7 +10,7 @@ use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 
 use super::Refusal;
-use super::board::OpenSession;
+use super::board::{OpenSession, names_of};
 use super::state::Crew;
 
 /// The most steps that are offered at once.
@@ -45,32 +45,40 @@ impl Crew {
             .map(|(name, Agent { profile, .. })| OpenSession {
                 name: name.to_owned(),
                 program: profile.program.clone(),
-                roles: profile.capabilities.clone(),
+                names: names_of(name, profile),
             })
             .collect())
+    }
+
+    /// The number of open sessions without a task whose names come before this one's.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn n_idle_before(&self, agent: &str) -> Result<usize, Refusal> {
+        let (sessions, claims) = (self.sessions().await?, self.claims(None).await?);
+        let is_busy = |name: &str| claims.iter().any(|(_, held)| held.executor.name == name);
+        Ok(sessions.iter().filter(|one| one.name.as_str() < agent && !is_busy(&one.name)).count())
     }
 
     /// The next ready steps for a session, of all plans or of those whose steps it has done; none while it has a task, and none
     /// for a run that crewlog started.
     pub async fn offers(&self, agent: &str, only_own: bool) -> Result<Vec<Offer>, Refusal> {
-        let found =
-            self.agents().await?.get(agent).filter(|found| is_open_session(agent, found)).map(|found| found.epoch);
-        let Some(epoch) = found else { return Ok(Vec::new()) };
-        if !self.tasks_of(agent).await?.is_empty() {
+        let is_session = self.agents().await?.get(agent).is_some_and(|found| is_open_session(agent, found));
+        if !is_session || !self.tasks_of(agent).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let (names, holder, now) = (self.names_of(agent).await?, self.caller(agent).await?.holder(), self.store.now());
+        let (names, caller, now) = (self.names_of(agent).await?, self.caller(agent).await?, self.store.now());
+        let (holder, executor) = (caller.holder(), caller.executor());
         // Do not wait for one lock while holding another.
         let leases = Leases::clone(&*self.leases().await?);
         let (board, mut offers, mut leased) = (self.board().await?, Vec::<Offer>::new(), Vec::new());
+        let is_own = |view: &PlanView| only_own && has_done_a_step(view, &executor);
+        let own = board.views(&self.project).filter(|(_, view)| is_own(view)).map(|(plan, _)| plan).collect::<Vec<_>>();
         while offers.len() < OFFERS_MAX && leased.len() < LEASED_MAX {
-            let is_own = |target: &str| {
-                let view = target.split_once('/').and_then(|(plan, _)| board.view(plan));
-                view.is_some_and(|view| has_done_a_step(view, agent, epoch))
-            };
+            let is_of_own = |target: &str| target.split_once('/').is_some_and(|(plan, _)| own.contains(&plan));
             let is_known = |target: &str| {
                 let mut known = offers.iter().map(|offer| &offer.target).chain(&leased);
-                known.any(|known| known == target) || only_own && !is_own(target)
+                known.any(|known| known == target) || only_own && !is_of_own(target)
             };
             let Some(next) = board.next(&self.project, &names, self.roster(), is_known) else { break };
             let files = next.parameters.files.iter().filter_map(|file| Target::written(file).ok()).collect::<Vec<_>>();
@@ -111,10 +119,9 @@ fn is_open_session(name: &str, agent: &Agent) -> bool {
     is_present && !is_run && !name.contains('/')
 }
 
-/// True if this session of an agent has completed a step.
-fn has_done_a_step(view: &PlanView, agent: &str, epoch: u64) -> bool {
-    let worker = format!("session {epoch}");
-    let is_own = |holder: &Holder| holder.executor.name == agent && holder.executor.worker == worker;
+/// True if a session has completed a step.
+fn has_done_a_step(view: &PlanView, Executor { name, worker, .. }: &Executor) -> bool {
+    let is_own = |holder: &Holder| holder.executor.name == *name && holder.executor.worker == *worker;
     let is_done = |task: &Task| task.is_completed() && view.past_holder(task.plan.id).is_some_and(is_own);
     view.state().tasks.iter().any(is_done)
 }

@@ -19,7 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::MutexGuard;
 
-use super::board::{Board, TaskDetails, TaskSummary, summaries, summary};
+use super::board::{Board, TaskDetails, TaskSummary, names_of, summaries, summary};
 use super::leases::{granted, released_by};
 use super::state::{Caller, Crew};
 use super::{Holders, Refusal};
@@ -152,9 +152,8 @@ impl Crew {
 
     /// The names by which tasks are assigned to an agent.
     pub(super) async fn names_of(&self, agent: &str) -> Result<Vec<String>, Error> {
-        let profile = self.agents().await?.get(agent).map(|agent| agent.profile.clone());
-        let roles = profile.into_iter().flat_map(|profile| profile.capabilities.into_iter().chain([profile.program]));
-        Ok(roles.chain([agent.to_owned()]).collect())
+        let names = self.agents().await?.get(agent).map(|found| names_of(agent, &found.profile));
+        Ok(names.unwrap_or_else(|| vec![agent.to_owned()]))
     }
 
     /// The next task whose files nobody else leases; skips those before it. Reads the plans once and the leases once.

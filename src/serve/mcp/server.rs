@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::Crew;
+use crewlog_planner::crew::asks::ANSWERED_MAX;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
     PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, Resource,
@@ -53,8 +54,15 @@ pub struct Server {
     rates: Arc<Rates>,
     /// The places of calls that wait.
     pub(super) waiting: Arc<Semaphore>,
-    /// The number of calls, and the answers that were fetched.
-    calls: Arc<(AtomicU64, Mutex<BTreeSet<u64>>)>,
+    calls: Arc<Calls>,
+}
+
+/// The calls so far, which show what a session has read.
+#[derive(Default)]
+struct Calls {
+    n: AtomicU64,
+    /// The last answers that were fetched, by the numbers of their questions.
+    fetched: Mutex<BTreeSet<u64>>,
 }
 
 impl Server {
@@ -66,19 +74,21 @@ impl Server {
 
     /// The number of calls so far.
     pub(super) fn n_calls(&self) -> u64 {
-        self.calls.0.load(Ordering::Relaxed)
+        self.calls.n.load(Ordering::Relaxed)
     }
 
     pub(super) fn has_fetched(&self, answer: u64) -> bool {
-        self.calls.1.lock().unwrap_or_else(PoisonError::into_inner).contains(&answer)
+        self.calls.fetched.lock().unwrap_or_else(PoisonError::into_inner).contains(&answer)
     }
 
     pub(super) fn fetched(&self, answer: u64) {
-        self.calls.1.lock().unwrap_or_else(PoisonError::into_inner).insert(answer);
+        let mut fetched = self.calls.fetched.lock().unwrap_or_else(PoisonError::into_inner);
+        fetched.insert(answer);
+        (fetched.len() > ANSWERED_MAX).then(|| fetched.pop_first());
     }
 
     async fn call(self, request: CallToolRequestParams, client: Client) -> Reply {
-        self.calls.0.fetch_add(1, Ordering::Relaxed);
+        self.calls.n.fetch_add(1, Ordering::Relaxed);
         let args = Args::check(&request.name, request.arguments)?;
         if args.tool.name == JOIN {
             self.check_rate("", JOINS_MAX)?;

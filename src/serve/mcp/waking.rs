@@ -10,7 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 use std::{fs, io};
 
-use crewlog_executors::crew::{OpenSession, Refusal};
+use crewlog_executors::crew::Refusal;
 use crewlog_mq::{Position, Recorded, Start};
 use crewlog_planner::crew::asks::{self, AskEvent};
 use futures::StreamExt;
@@ -151,9 +151,7 @@ impl Server {
         };
         let given: Vec<_> = self.crew.offers(agent, false).await?.into_iter().filter(|offer| offer.is_given).collect();
         // One session for each step: the others would find it taken.
-        let is_before = |session: &OpenSession| session.name.as_str() < agent;
-        let n_before =
-            if given.is_empty() { 0 } else { self.crew.sessions().await?.iter().filter(|one| is_before(one)).count() };
+        let n_before = if given.is_empty() { 0 } else { self.crew.n_idle_before(agent).await? };
         let steps = given.into_iter().skip(n_before).take(1).map(|offer| News::Step(offer.target));
         let answers = waker.answers.iter().map(|number| News::Answer(*number));
         Ok(messages.into_iter().map(News::Message).chain(answers).chain(steps).collect())

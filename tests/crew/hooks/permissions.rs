@@ -22,7 +22,7 @@ fn call(rig: &Rig, agent: &str, event: &str, command: &str) -> Value {
     with(with(claude(rig.0.folder(), event), tool), json!({ "session_id": format!("{agent}-s") }))
 }
 
-/// The items of the inbox, once there are so many.
+/// Waits until the inbox has `n` items, and returns them.
 fn items(rig: &Rig, n: usize) -> Vec<Value> {
     loop {
         let items = rig.0.run(&["inbox", "-o", "json"]).expect(0).json()["items"].as_array().unwrap().clone();

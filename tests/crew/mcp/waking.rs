@@ -102,6 +102,22 @@ fn a_session_is_woken_for_the_steps_that_a_person_gave_to_sessions() {
     assert!(text.starts_with("crewlog: for you: 1 unread message, 1 ready step;"), "{text}");
 }
 
+/// One session is woken for a step: the first of those that have no task.
+#[test]
+fn a_session_with_a_task_keeps_no_other_from_the_next_step() {
+    let scene = Scene::with_repository();
+    let socket = Socket::of(&scene, std::process::id());
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    scene.write("p.md", "- [ ] [P] Write the lexer\n- [ ] [P] Write the parser\n");
+    let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
+    scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    let mut abe = Client::of_another_program(&scene, "abe");
+    assert_eq!(abe.call("next_task", json!({}))["status"], "claimed");
+    let _ann = session(&scene, "ann", &socket);
+    scene.run(&["plan", "set", &plan, "parallelism=3"]).expect(0);
+    assert_eq!(socket.text(), "crewlog: for you: 1 ready step; read_inbox, ask_person and next_task show them.");
+}
+
 /// By the settings, the sender and the socket: true if it wakes.
 #[test]
 fn only_the_wanted_news_wake_and_only_the_own_program() {
