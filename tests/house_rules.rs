@@ -30,10 +30,10 @@ const FN_LINES_MAX: usize = 80;
 /// part, its lists of paths, the paths to leave out, and the limit.
 const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
-    ("the planner", &[&["planner/src/"]], &[&CREW], 14_710),
+    ("the planner", &[&["planner/src/"]], &[&CREW], 14_740),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("the executors", &[&["executors/src/"]], &[&CREW], 11_000),
-    ("coordination", &[&CREW, &FACES], &[], 14_450),
+    ("coordination", &[&CREW, &FACES], &[], 15_700),
     ("views", &[&VIEWS], &[], 9_160),
     ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_090),
 ];
@@ -512,12 +512,12 @@ fn a_part_is_counted_wherever_its_files_are() {
         ("src/a.rs", 11_091, Some("src/")),
         ("src/serve/a.rs", 11_091, Some("src/")),
         ("src/tests.rs", 11_091, None),
-        ("src/mcp/a.rs", 14_451, Some("planner/src/crew/")),
-        ("src/serve/mcp/a.rs", 14_451, Some("planner/src/crew/")),
+        ("src/mcp/a.rs", 15_701, Some("planner/src/crew/")),
+        ("src/serve/mcp/a.rs", 15_701, Some("planner/src/crew/")),
         ("src/page/a.rs", 9_161, Some("src/demo/")),
         ("src/serve/page/a.rs", 9_161, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
-        ("planner/src/a.rs", 14_710, None),
+        ("planner/src/a.rs", 14_740, None),
     ] {
         let found = ceilings(&[File { path: path.to_owned(), text: "// x\n".repeat(n_lines) }]);
         assert_eq!(found.first().map(|finding| finding.place.as_str()), expected, "{path}: {n_lines}");

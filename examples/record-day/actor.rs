@@ -10,7 +10,7 @@ use crewlog_mq::{Cause, Position};
 use crewlog_planner::claim::{self, Ending, Executor, TaskCommand, TaskProgress};
 use crewlog_planner::crew::agents::{Activity, Profile, Report, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
-use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL, Which};
+use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL, Turn, Which};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
 use crewlog_planner::crew::target::Target;
 use crewlog_planner::event::{FailureClass, Usage};
@@ -205,8 +205,9 @@ impl Actor {
         let targets = paths.iter().map(|path| Target::written(path)).collect::<std::result::Result<_, _>>()?;
         let (holder, reason) = (self.caller.holder(), reason.to_owned());
         let request = Request { holder, targets, is_exclusive: true, ttl: TTL, reason, task: None, is_strict: false };
-        let wait = wait_minutes.map(|minutes| Duration::from_secs(60 * minutes));
-        Ok(self.day.crew.reserve(&self.caller, request, wait).await?.is_some())
+        let now = self.day.crew.store().now();
+        let wait = |minutes| Turn::Wait(now.plus(Duration::from_secs(60 * minutes)));
+        Ok(self.day.crew.reserve(&self.caller, request, wait_minutes.map_or(Turn::Behind, wait)).await?.is_some())
     }
 
     pub async fn release_all(&self) -> Result {

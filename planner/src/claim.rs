@@ -119,6 +119,14 @@ pub enum TaskCommand {
         #[serde(skip)]
         progress: TaskProgress,
     },
+    /// A coding agent that holds it hands it over to another one.
+    HandOver {
+        epoch: u64,
+        #[serde(skip)]
+        executor: Executor,
+        #[serde(skip)]
+        progress: TaskProgress,
+    },
     /// A person lets a parked task be claimed again.
     Unpark { by: String },
     /// The holder has ended.
@@ -343,6 +351,26 @@ impl Handler for TaskLease {
                 self.check_holder(epoch)?;
                 let is_news = self.progress.as_ref() != Some(&progress);
                 Ok(is_news.then_some(TaskEvent::TaskProgressed { epoch, progress }).into_iter().collect())
+            }
+            TaskCommand::HandOver { epoch, executor, progress } => {
+                self.check_holder(epoch)?;
+                self.holder.as_ref().filter(|holder| holder.is_agent()).ok_or(TaskError::StaleEpoch(epoch))?;
+                let (attempt, next) = (self.attempt, epoch.saturating_add(1));
+                let reason = format!("handed over to {}", executor.name);
+                let (lease_until, prompt, cut_off, only_reports) = (None, None, false, false);
+                Ok(vec![
+                    TaskEvent::TaskReleased { epoch, reason, cut_off },
+                    TaskEvent::TaskClaimed {
+                        attempt,
+                        executor,
+                        lease_until,
+                        epoch: next,
+                        cut_off,
+                        only_reports,
+                        prompt,
+                    },
+                    TaskEvent::TaskProgressed { epoch: next, progress },
+                ])
             }
             TaskCommand::Unpark { by } => {
                 Ok(self.is_parked().then_some(TaskEvent::TaskUnparked { by }).into_iter().collect())

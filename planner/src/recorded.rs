@@ -193,6 +193,13 @@ impl TaskCommand {
                     claim.fill(events.first()?)?;
                     ((_, *ending), claim.only_reports) = (events.last().and_then(ending_of)?, false);
                 }
+                Self::HandOver { executor, progress, .. } => {
+                    let mut claim = Claim::default();
+                    claim.fill(events.get(1)?)?;
+                    let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
+                    *executor = claim.executor;
+                    progress.clone_from(reported);
+                }
                 Self::Progress { progress, .. } => {
                     let TaskEvent::TaskProgressed { progress: reported, .. } = events.last()? else { return None };
                     progress.clone_from(reported);

@@ -36,7 +36,7 @@ pub fn refusal(hits: &[Hit], is_commit: bool, extent: Option<Extent>) -> String 
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
     format!(
         "{what}: {}. Possible now: work on other files; call reserve_paths with wait_seconds to get the file next; \
-         or ask {holder} with send_message.",
+         or ask {holder} with request_release.",
         listed(hits)
     )
 }
@@ -95,6 +95,12 @@ pub fn merge_risks(risks: &[MergeRisk]) -> String {
         format!("{} leases {} in {}", holder.agent, quoted_line(&target.path, PATH_CHARS_MAX), holder.worktree)
     });
     format!("crewlog: merge risk: {shown}.")
+}
+
+/// News about its leases, one in each line.
+pub fn notices(notices: &[String]) -> Option<String> {
+    let lines = notices.iter().map(|notice| format!("crewlog: {notice}."));
+    (!notices.is_empty()).then(|| lines.collect::<Vec<_>>().join("\n"))
 }
 
 pub fn unread(n_unread: usize) -> String {

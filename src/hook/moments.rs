@@ -6,7 +6,7 @@ use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
 use crewlog_planner::crew::asks::Withdrawn;
-use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Which};
+use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Turn, Which};
 use crewlog_planner::crew::{CrewError, leases};
 use tokio::time::timeout;
 
@@ -47,8 +47,9 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
             let start = facts::at_start(crew, &caller.agent, &hook.here.name).await?;
-            let ready = hook.ready(&caller).await?;
-            return Ok(Verdict::Allow([start].into_iter().chain(ready).collect::<Vec<_>>().join("\n")));
+            let notices = facts::notices(&crew.notices(&caller.agent).await?);
+            let lines = [start].into_iter().chain(notices).chain(hook.ready(&caller).await?);
+            return Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")));
         }
         Moment::Prompt | Moment::After(_) | Moment::Permission | Moment::Stop { .. } | Moment::End | Moment::Other => {}
     }
@@ -144,7 +145,7 @@ impl Hook<'_> {
             task: None,
             is_strict: self.origin.is_strict,
         };
-        match self.crew.reserve(caller, request, None).await {
+        match self.crew.reserve(caller, request, Turn::Edit).await {
             Ok(granted) => Ok(Ok(granted.map(|granted| granted.merge_risks).unwrap_or_default())),
             Err(Refusal::Crew(CrewError::Held(blocked))) => {
                 let leases = self.crew.leases().await?;
@@ -190,6 +191,7 @@ impl Hook<'_> {
         }
         let (n_new, n_unread) = self.crew.offer(&caller.agent).await?;
         said.extend((n_new > 0).then(|| facts::unread(n_unread)));
+        said.extend(facts::notices(&self.crew.notices(&caller.agent).await?));
         Ok(said)
     }
 
@@ -208,8 +210,10 @@ impl Hook<'_> {
         if is_repeated {
             return Ok(Verdict::Allow(String::new()));
         }
-        if !held.is_empty() || !tasks.is_empty() {
-            return Ok(Verdict::Refuse(facts::still_held(&held, &tasks)));
+        let held = (!held.is_empty() || !tasks.is_empty()).then(|| facts::still_held(&held, &tasks));
+        let notices = facts::notices(&self.crew.notices(&caller.agent).await?);
+        if held.is_some() || notices.is_some() {
+            return Ok(Verdict::Refuse(notices.into_iter().chain(held).collect::<Vec<_>>().join("\n")));
         }
         // Programs that cannot be woken read the messages of people before they are idle.
         if !self.crew.unread_of_people(&caller.agent).await?.is_empty()

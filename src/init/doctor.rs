@@ -156,7 +156,7 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<Trial, Failure> {
         task: None,
         is_strict: false,
     };
-    crew.reserve(&holder, request, None).await?;
+    crew.reserve(&holder, request, leases::Turn::Behind).await?;
     store.close().await;
     Ok(Trial { log: url, config: config.to_string_lossy().into_owned() })
 }

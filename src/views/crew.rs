@@ -71,7 +71,7 @@ impl AsOf {
             LeaseView { lease: Some(number), token: Some(*token), ..view }
         });
         let waiting = leases.waiting().filter(|(_, waiting)| self.now <= waiting.until).flat_map(
-            |(number, Waiting { request, until })| {
+            |(number, Waiting { request, until, .. })| {
                 let Request { holder, targets, is_exclusive, reason, task, .. } = request;
                 targets.iter().map(move |target| {
                     let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
@@ -118,7 +118,7 @@ impl AsOf {
         command: impl Fn(&str) -> String,
     ) -> Result<Vec<NeedView>, Error> {
         let (agents, asks) = (self.handled(&self.kept.agents).await?, self.handled(&self.kept.asks).await?);
-        let messages = self.handled(&self.kept.messages).await?;
+        let (messages, leases) = (self.handled(&self.kept.messages).await?, self.handled(&self.kept.leases).await?);
         let (conflicts, open) = (self.folded(&self.kept.conflicts).await?, self.open_plans().await?);
         let mut at_rest = match only.is_none() && !self.is_past {
             true => Some(AtRest::read(&self.crew, &agents.0, (&asks.0, &conflicts.0), &open).await?),
@@ -143,6 +143,7 @@ impl AsOf {
             agents: &agents.0,
             asks: &asks.0,
             messages: &messages.0,
+            leases: &leases.0,
             conflicts: &conflicts.0,
             roster: self.crew.roster().filter(|_| !self.is_past),
         };

@@ -8,7 +8,7 @@ use crewlog_mq::{Append, CellChange, EventStore};
 use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
-use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL};
+use crewlog_planner::crew::leases::{LeaseCommand, Request, TTL, Turn};
 use crewlog_planner::crew::target::Target;
 use reqwest::Method;
 use rustix::process::Signal;
@@ -53,7 +53,7 @@ pub async fn lease(crew: &Crew, caller: &Caller, path: &str, task: Option<&str>)
         task: task.map(str::to_owned),
         is_strict: false,
     };
-    crew.reserve(caller, request, Some(TTL)).await.expect("it is answered");
+    crew.reserve(caller, request, Turn::Wait(crew.store().now().plus(TTL))).await.expect("it is answered");
 }
 
 pub fn ask(wanted: Wanted, text: &str, task: Option<&str>) -> Ask {

@@ -5,6 +5,7 @@ mod odd_names;
 mod offers;
 mod paths;
 mod permissions;
+mod queue;
 mod rig;
 mod sessions;
 mod trees;
@@ -28,7 +29,7 @@ fn an_edit_under_anothers_lease_is_refused_in_every_dialect() {
     for host in HOSTS {
         let reason = "this edit is refused: a.txt is leased by bob (\\\"rewrites it\\\") until T or longer. Possible now: \
                       work on other files; call reserve_paths with wait_seconds to get the file next; or ask bob with \
-                      send_message.";
+                      request_release.";
         let expected = match host {
             "gemini" => format!("{{\"decision\":\"deny\",\"reason\":\"{reason}\"}}"),
             _ => format!(

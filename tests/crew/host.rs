@@ -10,7 +10,7 @@ use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Report, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
-use crewlog_planner::crew::leases::{By, TTL};
+use crewlog_planner::crew::leases::{By, TTL, Turn};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
 use crewlog_planner::lifecycle::State;
 use crewlog_planner::plan::TaskId;
@@ -29,7 +29,8 @@ async fn one_of_32_overlapping_exclusive_requests_wins() {
         let crew = Arc::clone(&processes[n % 4]);
         let caller = joined(&crew, &format!("a{n}")).await;
         let path = ["src/**", "src/a.rs", "src/{a,b}.rs", "src/*.rs"][n / 4 % 4];
-        requests.push(tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[path]), None).await }));
+        requests
+            .push(tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[path]), Turn::Behind).await }));
     }
     let answers: Vec<_> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
     let winners: Vec<_> = answers.iter().flatten().flatten().map(|granted| granted.leases[0].clone()).collect();
@@ -197,7 +198,7 @@ async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
             let (caller, crew) = (caller.clone(), crew.clone());
             tokio::spawn(async move {
                 let path = format!("{n_hours}-{n}");
-                crew.reserve(&caller, request(&caller, &[&path]), None).await.unwrap();
+                crew.reserve(&caller, request(&caller, &[&path]), Turn::Behind).await.unwrap();
                 crew.report(&caller, Report { note: Some(path), ..Report::default() }).await.unwrap();
                 crew.fire_timers().await.unwrap();
             })
@@ -320,7 +321,7 @@ async fn a_resumed_session_goes_on_and_a_superseded_one_is_refused() {
     assert!(matches!(refused, Refusal::Crew(CrewError::Taken(_))), "{refused}");
     let newer = other.join(of_program(&other, "another", "process:h:1:1:1")).await.unwrap();
     assert!(!newer.is_resumed && newer.caller.epoch > old.epoch);
-    let refused = crew.reserve(&old, request(&old, &["a"]), None).await.unwrap_err();
+    let refused = crew.reserve(&old, request(&old, &["a"]), Turn::Behind).await.unwrap_err();
     assert!(matches!(refused, Refusal::Crew(CrewError::Superseded(_))), "{refused}");
     let refused = crew.claim(&old, "backlog/1", None).await.unwrap_err();
     assert!(matches!(refused, Refusal::Crew(CrewError::Superseded(_))), "{refused}");
@@ -358,7 +359,11 @@ async fn an_agent_that_leaves_takes_its_subagents_and_keeps_nothing() {
     leased(&crew, &ann, &["a"]).await;
     claimed(&crew, &ann).await.unwrap();
     crew.claim(&sub, "backlog/2", None).await.unwrap();
-    assert_eq!(crew.reserve(&sub, request(&sub, &["b"]), Some(TTL)).await.unwrap(), None, "it waits");
+    assert_eq!(
+        crew.reserve(&sub, request(&sub, &["b"]), Turn::Wait(crew.store().now().plus(TTL))).await.unwrap(),
+        None,
+        "it waits"
+    );
     let (wanted, text) = (Wanted::Permission, "may I?".to_owned());
     crew.ask(&sub, Ask { agent: String::new(), wanted, text, choices: Vec::new(), task: None, call: None })
         .await

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crewlog_executors::crew::{Caller, Crew};
 use crewlog_mq::Recorded;
 use crewlog_planner::crew::agents::LeaveOutcome;
-use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Which};
+use crewlog_planner::crew::leases::{LeaseEvent, Request, STREAM, Turn, Which};
 
 use super::team::{Team, join, joined, recorded, request};
 
@@ -80,9 +80,9 @@ async fn act(team: &Team, crew: &Crew, caller: &Caller, seed: &mut u64) {
             let first = TARGETS[below(seed, 6)].0;
             let second = TARGETS[below(seed, 6)].0;
             let (is_exclusive, is_strict) = (below(seed, 4) > 0, below(seed, 8) == 0);
-            let wait = Some(ttl).filter(|_| below(seed, 2) == 0);
+            let turn = [Turn::Behind, Turn::Wait(crew.store().now().plus(ttl)), Turn::Edit][below(seed, 3)];
             let request = Request { is_exclusive, is_strict, ttl, ..request(caller, &[first, second]) };
-            let _ = crew.reserve(caller, request, wait).await;
+            let _ = crew.reserve(caller, request, turn).await;
         }
         5 => _ = crew.release(caller, Which::All).await,
         6 => _ = crew.extend(caller, Which::All, ttl).await,
@@ -139,7 +139,19 @@ pub fn judge(log: &[Recorded], seed: u64) -> usize {
             | LeaseEvent::LeasesExpired { leases, .. }
             | LeaseEvent::LeasesAbandoned { leases, .. }
             | LeaseEvent::LeasesForced { leases, .. } => live.retain(|number, _| !leases.contains(number)),
+            LeaseEvent::LeasesTransferred { leases, first, to, .. } => {
+                for (number, old) in (first..).zip(&leases) {
+                    let moved = live.remove(old).expect("it is live");
+                    live.insert(number, Held { agent: to.clone(), ..moved });
+                }
+            }
             LeaseEvent::LeasesQueued { .. }
+            | LeaseEvent::ReleaseRequested { .. }
+            | LeaseEvent::ReleaseAnswered { .. }
+            | LeaseEvent::DeadlockDetected(_)
+            | LeaseEvent::HandoffOffered { .. }
+            | LeaseEvent::HandoffAnswered { .. }
+            | LeaseEvent::HandoffsEnded { .. }
             | LeaseEvent::LeasesExtended { .. }
             | LeaseEvent::WaitingEnded { .. }
             | LeaseEvent::EditRefused { .. }

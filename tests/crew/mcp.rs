@@ -1,5 +1,6 @@
 //! The MCP server as a client meets it: the real binary over standard streams and HTTP, and a small client.
 
+mod handing;
 mod http;
 mod stdio;
 mod waking;

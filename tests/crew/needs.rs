@@ -2,17 +2,19 @@
 //! acknowledgements.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crewlog_executors::crew::{Crew, Facts, Kind, Need, needs_you};
 use crewlog_executors::projecting::Projected;
 use crewlog_mq::Position;
 use crewlog_planner::claim::TaskProgress;
 use crewlog_planner::crew::agents::LeaveOutcome;
+use crewlog_planner::crew::leases::{ReleaseAnswer, Request, Turn, Which};
 use crewlog_planner::crew::messages::{ACK_WITHIN, Message};
 
 use crewlog_planner::crew::conflicts::Conflicts;
 
-use super::team::{Team, claimed, done, joined, letter, task};
+use super::team::{Team, claimed, done, joined, letter, request, task};
 
 /// The items that wait in the project of a crew, except questions of plans.
 async fn needs(crew: &Crew, at: Option<Position>) -> Vec<Need> {
@@ -25,6 +27,7 @@ async fn needs(crew: &Crew, at: Option<Position>) -> Vec<Need> {
         agents: &crew.at(at).await.unwrap(),
         asks: &crew.at(at).await.unwrap(),
         messages: &crew.at(at).await.unwrap(),
+        leases: &crew.at(at).await.unwrap(),
         roster: None,
         conflicts: &conflicts,
     })
@@ -65,4 +68,31 @@ async fn conflicts_and_overdue_acknowledgements_wait_for_a_person() {
     assert_eq!(needs(&crew, Some(head)).await.len(), 2, "as it was");
     let other = team.process_of("q").await;
     assert_eq!(needs(&other, Some(head)).await, [], "another project's person has other work");
+}
+
+#[tokio::test]
+async fn a_request_that_its_holder_does_not_answer_waits_for_a_person() {
+    let team = Team::new();
+    let crew = team.process().await;
+    let (ann, bob) = (joined(&crew, "ann").await, joined(&crew, "bob").await);
+    crew.reserve(&ann, request(&ann, &["a"]), Turn::Behind).await.unwrap();
+    let wanted = Request { reason: "the parser".into(), ..request(&bob, &["a"]) };
+    crew.request_release(&bob, wanted, Duration::from_secs(300)).await.unwrap().unwrap_err();
+    team.pass(300);
+    crew.present(&bob).await.unwrap();
+    assert_eq!(needs(&crew, None).await.len(), 0, "it has time");
+    team.pass(1);
+    let found = needs(&crew, None).await;
+    assert_eq!(
+        (found[0].kind, found[0].text.as_str()),
+        (Kind::Conflict, "bob waits for a, which ann does not release: the parser")
+    );
+    assert_eq!(found[0].commands(), ["leases --force 1 --reason \"...\"", "send ann --subject \"...\""]);
+    let until = crew.store().now().plus(Duration::from_secs(60));
+    crew.answer_release(&ann, 1, ReleaseAnswer::Keep { until }, String::new()).await.unwrap();
+    assert_eq!(needs(&crew, None).await.len(), 0, "it has answered");
+    team.pass(61);
+    assert_eq!(needs(&crew, None).await.len(), 1, "it keeps them longer than it said");
+    crew.release(&ann, Which::All).await.unwrap();
+    assert_eq!(needs(&crew, None).await.len(), 0);
 }

@@ -10,7 +10,7 @@ use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::{EventStore, Query, Range, Recorded};
 use crewlog_planner::claim::Ending;
 use crewlog_planner::crew::agents::{Profile, Wish};
-use crewlog_planner::crew::leases::{Request, TTL};
+use crewlog_planner::crew::leases::{Request, TTL, Turn};
 use crewlog_planner::crew::messages::{Importance, Message, Sender};
 use crewlog_planner::crew::target::Target;
 use tempfile::TempDir;
@@ -103,7 +103,7 @@ pub fn request(caller: &Caller, paths: &[&str]) -> Request {
 
 /// The numbers of the leases, all granted.
 pub async fn leased(crew: &Crew, caller: &Caller, paths: &[&str]) -> Vec<u64> {
-    let granted = crew.reserve(caller, request(caller, paths), None).await.unwrap().unwrap();
+    let granted = crew.reserve(caller, request(caller, paths), Turn::Behind).await.unwrap().unwrap();
     granted.leases.into_iter().map(|(number, _)| number).collect()
 }
 

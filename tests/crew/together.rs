@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crewlog_executors::crew::{Join, Refusal};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::LeaseCommand;
+use crewlog_planner::crew::leases::{LeaseCommand, Turn};
 use crewlog_planner::crew::target::Target;
 use futures::future::join_all;
 
@@ -23,7 +23,7 @@ async fn requests_of_one_process_go_together_and_each_has_its_own_answer() {
         let (crew, caller) = (Arc::clone(&crew), caller.clone());
         // Every two of them want the same file.
         let path = format!("src/f{}.rs", n / 2);
-        tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[&path]), None).await })
+        tokio::spawn(async move { crew.reserve(&caller, request(&caller, &[&path]), Turn::Behind).await })
     });
     let answers: Vec<_> = join_all(requests).await.into_iter().map(Result::unwrap).collect();
     let is_refused = |answer: &&Result<_, _>| matches!(answer, Err(Refusal::Crew(CrewError::Held(_))));

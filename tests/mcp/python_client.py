@@ -12,7 +12,7 @@ SCENE = [
     ("reserve_paths", {}, "invalid"),
     ("list_leases", {}, "ok"),
     ("create_tasks", {"tasks": [{"key": "a", "title": "x"}]}, "created"),
-    ("claim_task", {"id": "backlog/99"}, "denied"),
+    ("next_task", {"id": "backlog/99"}, "denied"),
     ("read_inbox", {}, "ok"),
     ("wait_for_events", {"timeout_seconds": 0}, "timed_out"),
     ("ask_person", {"text": "?"}, "open"),

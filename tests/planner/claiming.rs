@@ -10,7 +10,7 @@ use crewlog_planner::plan::TaskId;
 
 const SECOND: i64 = 1_000_000;
 
-/// `claim WHO ATTEMPT [starts] [dead=EPOCH]`, `agent WHO ATTEMPT`, `report WHO ATTEMPT [dead=EPOCH]`, `withdraw ATTEMPT`, `unpark`,
+/// `claim WHO ATTEMPT [starts] [dead=EPOCH]`, `agent WHO ATTEMPT`, `hand WHO EPOCH`, `report WHO ATTEMPT [dead=EPOCH]`, `withdraw ATTEMPT`, `unpark`,
 /// `interrupt WHO ATTEMPT EPOCH`, and with the epoch of a claim `late`, `progress`, `done`, `fail`, `ask`, `stop`, `release`, `expire`, `dies`.
 fn command(second: i64, order: &str) -> TaskCommand {
     let words: Vec<_> = order.split(' ').collect();
@@ -27,6 +27,10 @@ fn command(second: i64, order: &str) -> TaskCommand {
             TaskCommand::Claim(Claim { attempt, executor: executor(), now, dead_epoch, only_reports, prompt: None })
         }
         "agent" => TaskCommand::ClaimForAgent { attempt: number(2), executor: executor(), now },
+        "hand" => {
+            let progress = TaskProgress { step: Some("next".into()), ..TaskProgress::default() };
+            TaskCommand::HandOver { epoch: u64::from(number(2)), executor: executor(), progress }
+        }
         "report" => TaskCommand::Report {
             claim: Claim { attempt: number(2), executor: executor(), now, dead_epoch, ..Claim::default() },
             ending: done(),
@@ -388,4 +392,15 @@ fn the_aggregate_of_a_claim_names_its_plan_and_task() {
         assert_eq!(split_aggregate_id(id), Some((plan, TaskId(task))));
     }
     assert_eq!([split_aggregate_id("p"), split_aggregate_id("p/x"), split_aggregate_id("")], [None, None, None]);
+}
+
+#[test]
+fn an_agent_hands_its_task_over_to_another_one_at_once() {
+    check(&[
+        (0, "agent ada 1", "ada has 1 as 1 and starts"),
+        (1, "hand bob 2", "the claim with epoch 2 has lost the task"),
+        (2, "hand bob 1", "released 1: handed over to bob, bob has 1 as 2 and starts, progress 2 next"),
+        (3, "done 1", "the claim with epoch 1 has lost the task"),
+        (4, "done 2", "1 done by 2: ok"),
+    ]);
 }

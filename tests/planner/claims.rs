@@ -18,6 +18,9 @@ pub fn claim_acts() -> impl Strategy<Value = (TaskCommand, u64)> {
         3 => (1..4_u32, executor.clone())
             .prop_map(move |(attempt, executor)| TaskCommand::ClaimForAgent { attempt, executor, now }),
         1 => shift().prop_map(|epoch| TaskCommand::Progress { epoch, progress: progress("t") }),
+        1 => (shift(), executor.clone()).prop_map(|(epoch, executor)| {
+            TaskCommand::HandOver { epoch, executor, progress: progress("t") }
+        }),
         1 => Just(TaskCommand::Unpark { by: "ada".into() }),
         3 => (shift(), endings()).prop_map(|(epoch, ending)| TaskCommand::End { epoch, usage: used(epoch), ending }),
         1 => (1..4_u32, 0..6_u64, executor.clone())
@@ -63,6 +66,9 @@ pub fn at(command: TaskCommand, claim: &TaskLease, now: Timestamp) -> TaskComman
         TaskCommand::Claim(claim) => TaskCommand::Claim(Claim { now, dead_epoch: claim.dead_epoch.map(of), ..claim }),
         TaskCommand::ClaimForAgent { attempt, executor, .. } => TaskCommand::ClaimForAgent { attempt, executor, now },
         TaskCommand::Progress { epoch, progress } => TaskCommand::Progress { epoch: of(epoch), progress },
+        TaskCommand::HandOver { epoch, executor, progress } => {
+            TaskCommand::HandOver { epoch: of(epoch), executor, progress }
+        }
         TaskCommand::Unpark { by } => TaskCommand::Unpark { by },
         TaskCommand::End { epoch, usage, ending } => TaskCommand::End { epoch: of(epoch), usage, ending },
         TaskCommand::Report { claim, ending } => TaskCommand::Report { claim: Claim { now, ..claim }, ending },

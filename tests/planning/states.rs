@@ -9,6 +9,7 @@ use crewlog_planner::claim::{self, Claim, Ending, Executor, Holder, TaskCommand,
 use crewlog_planner::crew::agents::Agents;
 use crewlog_planner::crew::asks::Asks;
 use crewlog_planner::crew::conflicts::Conflicts;
+use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::messages::Messages;
 use crewlog_planner::event::{self, Command, Event, FailureClass, PlannerConfig, QuestionId, TaskEvent, Timer};
 use crewlog_planner::lifecycle::{Observed, Situation, State, States, Taker, of_task};
@@ -195,6 +196,7 @@ impl Scene {
             agents: &Agents::default(),
             asks: &Asks::default(),
             messages: &Messages::default(),
+            leases: &Leases::default(),
             roster: None,
             conflicts: &Conflicts::default(),
         })

@@ -62,6 +62,13 @@ pub enum NeedAction {
         /// `KEY=VALUE`.
         settings: Vec<String>,
     },
+    /// Ends leases of agents.
+    EndLeases {
+        /// Their numbers.
+        leases: Vec<u64>,
+        /// Why.
+        reason: String,
+    },
     /// Sends a reminder to agents.
     Send {
         /// The agents.
@@ -86,6 +93,10 @@ impl NeedAction {
             Self::TaskFail { task, error } => format!("task fail {} {}", word(task), word(error)),
             Self::Cancel { target } => format!("cancel {}", word(target)),
             Self::PlanSet { plan, settings } => format!("plan set {} {}", word(plan), list(settings)),
+            Self::EndLeases { leases, reason } => {
+                let numbers = leases.iter().map(|lease| format!("--force {lease} ")).collect::<String>();
+                format!("leases {numbers}--reason {}", word(reason))
+            }
             Self::Send { to, subject } => format!("send {} --subject {}", list(to), word(subject)),
         }
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crewlog_mq::{Executed, Timestamp};
-use crewlog_planner::crew::leases::{Lease, LeaseCommand, LeaseEvent, Leases, MergeRisk, Request, Which};
+use crewlog_planner::crew::leases::{
+    Lease, LeaseCommand, LeaseEvent, Leases, MergeRisk, ReleaseAnswer, Request, Turn, Which,
+};
 
 use super::Refusal;
 use super::state::{Caller, Crew};
@@ -18,21 +20,53 @@ pub struct Granted {
 }
 
 impl Crew {
-    /// Requests leases, all or none. Returns `None` while the request waits in the queue, for at most `wait`.
+    /// Requests leases, all or none. Returns `None` while the request waits in the queue.
     ///
     /// # Errors
     /// [`CrewError::Held`](crewlog_planner::crew::CrewError::Held) if others hold leases and it does not wait, or a
     /// request beyond a limit.
-    pub async fn reserve(
+    pub async fn reserve(&self, caller: &Caller, request: Request, turn: Turn) -> Result<Option<Granted>, Refusal> {
+        let now = self.store.now();
+        match self
+            .granted_by(caller, &request, LeaseCommand::Reserve { request: request.clone(), turn, now }, now)
+            .await?
+        {
+            // Another call of the same agent released them before this one looked.
+            None if !matches!(turn, Turn::Wait(_)) => Err(Refusal::Busy),
+            granted => Ok(granted),
+        }
+    }
+
+    /// Requests leases that others hold, and asks them to release by a deadline. Returns the leases if they are free, or else
+    /// the number of the waiting request and the holders that were asked, now or before.
+    ///
+    /// # Errors
+    /// A request beyond a limit.
+    pub async fn request_release(
         &self,
         caller: &Caller,
         request: Request,
-        wait: Option<Duration>,
+        deadline: Duration,
+    ) -> Result<Result<Granted, (u64, Vec<String>)>, Refusal> {
+        let now = self.store.now();
+        let command = LeaseCommand::RequestRelease { request: request.clone(), deadline: now.plus(deadline), now };
+        if let Some(granted) = self.granted_by(caller, &request, command, now).await? {
+            return Ok(Ok(granted));
+        }
+        let leases = self.leases().await?;
+        let (number, waiting) = leases.waits_as(&request, now).ok_or(Refusal::Busy)?;
+        Ok(Err((*number, waiting.asked.keys().cloned().collect())))
+    }
+
+    async fn granted_by(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        command: LeaseCommand,
+        now: Timestamp,
     ) -> Result<Option<Granted>, Refusal> {
         self.present(caller).await?;
-        let now = self.store.now();
-        let wait_until = wait.map(|wait| now.plus(wait));
-        let command = LeaseCommand::Reserve { request: request.clone(), wait_until, now };
+        let request = request.clone();
         let look = move |leases: &Leases, executed: Executed<LeaseEvent>| {
             let own = granted(leases, &request, now);
             let is_granted = request.targets.iter().all(|target| own.iter().any(|(_, lease)| lease.target == *target));
@@ -42,11 +76,24 @@ impl Crew {
             });
             is_granted.then(|| Granted { leases: own, merge_risks: merge_risks.unwrap_or_default() })
         };
-        match self.leases.execute(command, look).await? {
-            // Another call of the same agent released them before this one looked.
-            None if wait.is_none() => Err(Refusal::Busy),
-            granted => Ok(granted),
-        }
+        self.leases.execute(command, look).await
+    }
+
+    /// A holder answers a waiting request.
+    ///
+    /// # Errors
+    /// A request that waits for none of its leases, or that also waits for others when they are handed over.
+    pub async fn answer_release(
+        &self,
+        caller: &Caller,
+        waiting: u64,
+        answer: ReleaseAnswer,
+        note: String,
+    ) -> Result<Vec<u64>, Refusal> {
+        self.present(caller).await?;
+        let (agent, now) = (caller.agent.clone(), self.store.now());
+        let command = LeaseCommand::AnswerRelease { agent, waiting, answer, note, now };
+        self.leases.execute(command, |_, executed| released_by(&executed)).await
     }
 
     /// Extends leases: those with these numbers or targets, or all. Returns the leases that are live now.

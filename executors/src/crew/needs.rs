@@ -8,6 +8,7 @@ use crewlog_planner::claim::{self, LateReport};
 use crewlog_planner::crew::agents::{Agents, Liveness};
 use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
+use crewlog_planner::crew::leases::{Blocked, Deadlock, Leases, RingPart};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, PlannerCmd, Purpose, Timer};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
@@ -63,7 +64,7 @@ pub enum Kind {
     Ready,
     /// A plan or a task was paused.
     Paused,
-    /// Tasks held at the same time touch the same files.
+    /// Tasks held at the same time touch the same files, agents wait for each other, or one does not release files.
     Conflict,
     /// Four fifths of a budget are used.
     Budget,
@@ -127,6 +128,8 @@ pub struct Facts<'a> {
     pub asks: &'a Asks,
     /// Their messages.
     pub messages: &'a Messages,
+    /// Their leases.
+    pub leases: &'a Leases,
     /// The conflicts of all projects.
     pub conflicts: &'a Conflicts,
     /// The executors of the machine, with the decisions that count there.
@@ -157,6 +160,8 @@ pub(super) fn with_crew(facts: &Facts<'_>, mut items: Vec<Need>) -> Vec<Need> {
     items.extend(asked(facts));
     items.extend(conflicts(facts));
     items.extend(overdue(facts));
+    items.extend(unanswered(facts));
+    items.extend(facts.leases.deadlocks().iter().map(|deadlock| deadlocked(facts, deadlock)));
     items.extend(
         facts.roster.into_iter().flat_map(|roster| roster.agents.iter().filter_map(|agent| today(roster, agent))),
     );
@@ -484,4 +489,44 @@ fn overdue(facts: &Facts<'_>) -> Vec<Need> {
         (!late.is_empty()).then_some(Need { since: Some(open.at), actions, ..overdue })
     };
     facts.messages.overdue(facts.now).filter_map(need).collect()
+}
+
+/// The requests whose holders were asked to release and have let the deadline pass, or keep their leases past the time that
+/// they gave.
+fn unanswered(facts: &Facts<'_>) -> Vec<Need> {
+    let mut items = Vec::new();
+    for (number, waiting) in facts.leases.waiting().filter(|(_, waiting)| facts.now <= waiting.until) {
+        let is_late = |agent: &String| waiting.asked.get(agent).is_some_and(|asked| asked.until < facts.now);
+        let late = || waiting.asked.keys().filter(|agent| is_late(agent));
+        let Some(since) = late().filter_map(|agent| waiting.asked.get(agent)).map(|asked| asked.until).min() else {
+            continue;
+        };
+        let mut holding = facts.leases.leases_in_the_way(&waiting.request, facts.now);
+        holding.retain(|by| is_late(&by.holder.agent));
+        let Some(first) = holding.first() else { continue };
+        let (asker, holder) = (waiting.request.holder.agent.clone(), first.holder.agent.clone());
+        let reason = Some(&waiting.request.reason).filter(|reason| !reason.is_empty());
+        let reason = reason.map_or_else(String::new, |reason| format!(": {}", headline(reason)));
+        let text = format!("{asker} waits for {}, which {holder} does not release{reason}", first.target.path);
+        let leases = holding.iter().filter_map(Blocked::lease).collect::<BTreeSet<_>>().into_iter().collect();
+        let end = NeedAction::EndLeases { leases, reason: OWN_WORDS.to_owned() };
+        let remind = NeedAction::Send { to: late().cloned().collect(), subject: OWN_WORDS.to_owned() };
+        let need = Need::new(Kind::Conflict, format!("r{number}"), holder, text);
+        items.push(Need { since: Some(since), actions: vec![end, remind], ..need });
+    }
+    items
+}
+
+/// The item of agents that wait for each other.
+fn deadlocked(facts: &Facts<'_>, Deadlock { ring, release, at }: &Deadlock) -> Need {
+    let on = |lease: u64| facts.leases.get(lease).map_or_else(String::new, |lease| lease.target.path.clone());
+    let part = |RingPart { agent, lease, .. }: &RingPart| format!("{agent} waits for {}", on(*lease));
+    let parts = ring.iter().map(part).collect::<Vec<_>>().join(", ");
+    let holder = facts.leases.get(*release).map_or_else(String::new, |lease| lease.holder.agent.clone());
+    let text = format!("they wait for each other: {parts}; it goes on once {holder} releases {}", on(*release));
+    let end = NeedAction::EndLeases { leases: vec![*release], reason: OWN_WORDS.to_owned() };
+    let remind = NeedAction::Send { to: vec![holder], subject: OWN_WORDS.to_owned() };
+    let agents = ring.iter().map(|part| part.agent.clone()).collect::<Vec<_>>().join(", ");
+    let id = format!("d{}", ring.first().map_or(0, |part| part.waiting));
+    Need { since: Some(*at), actions: vec![end, remind], ..Need::new(Kind::Conflict, id, agents, text) }
 }

@@ -1,24 +1,24 @@
 //! The steps that open sessions are offered: those for agents that no configured executor takes, and all steps for agents of
 //! a plan that a person gives to sessions.
 
-use crewlog_mq::{Append, CellChange, Error};
+use std::collections::BTreeSet;
+
+use crewlog_mq::Error;
 use crewlog_planner::claim::{Executor, Holder};
 use crewlog_planner::crew::agents::{Agent, Liveness, Wish};
-use crewlog_planner::crew::leases::Leases;
 use crewlog_planner::crew::target::Target;
+use crewlog_planner::event::TaskInput;
 use crewlog_planner::state::Task;
 use crewlog_planner::view::PlanView;
 
 use super::Refusal;
 use super::board::{OpenSession, names_of};
-use super::state::Crew;
+use super::state::{Caller, Crew};
 
 /// The most steps that are offered at once.
 const OFFERS_MAX: usize = 3;
 /// The most steps with leased files that are skipped.
 const LEASED_MAX: usize = 20;
-/// The most steps that are remembered as offered to a session.
-const KEPT_MAX: usize = 64;
 /// The space of cells with the steps that each session was offered at the end of a turn.
 const OFFERED: &str = "offered-step";
 
@@ -67,29 +67,60 @@ impl Crew {
         if !is_session || !self.tasks_of(agent).await?.is_empty() {
             return Ok(Vec::new());
         }
-        let (names, caller, now) = (self.names_of(agent).await?, self.caller(agent).await?, self.store.now());
-        let (holder, executor) = (caller.holder(), caller.executor());
-        // Do not wait for one lock while holding another.
-        let leases = Leases::clone(&*self.leases().await?);
-        let (board, mut offers, mut leased) = (self.board().await?, Vec::<Offer>::new(), Vec::new());
-        let is_own = |view: &PlanView| only_own && has_done_a_step(view, &executor);
-        let own = board.views(&self.project).filter(|(_, view)| is_own(view)).map(|(plan, _)| plan).collect::<Vec<_>>();
-        while offers.len() < OFFERS_MAX && leased.len() < LEASED_MAX {
-            let is_of_own = |target: &str| target.split_once('/').is_some_and(|(plan, _)| own.contains(&plan));
-            let is_known = |target: &str| {
-                let mut known = offers.iter().map(|offer| &offer.target).chain(&leased);
-                known.any(|known| known == target) || only_own && !is_of_own(target)
-            };
-            let Some(next) = board.next(&self.project, &names, self.roster(), is_known) else { break };
-            let files = next.parameters.files.iter().filter_map(|file| Target::written(file).ok()).collect::<Vec<_>>();
-            if !leases.in_the_way(&holder, &files, !next.parameters.reads_only, false, now).is_empty() {
-                leased.push(next.target());
-                continue;
+        let caller = self.caller(agent).await?;
+        let executor = caller.executor();
+        let own: Option<BTreeSet<String>> = if only_own {
+            let board = self.board().await?;
+            let own = board.views(&self.project).filter(|(_, view)| has_done_a_step(view, &executor));
+            Some(own.map(|(plan, _)| plan.to_owned()).collect())
+        } else {
+            None
+        };
+        let is_of = |target: &str| {
+            target.split_once('/').is_some_and(|(plan, _)| own.as_ref().is_none_or(|own| own.contains(plan)))
+        };
+        self.free_of(&caller, OFFERS_MAX, is_of).await
+    }
+
+    /// The next ready steps for an agent whose files nobody else leases.
+    ///
+    /// # Errors
+    /// An agent that has left.
+    pub async fn free_steps(&self, caller: &Caller, max: usize) -> Result<Vec<Offer>, Refusal> {
+        self.free_of(caller, max, |_| true).await
+    }
+
+    async fn free_of(
+        &self,
+        caller: &Caller,
+        max: usize,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> Result<Vec<Offer>, Refusal> {
+        let (names, holder, now) = (self.names_of(&caller.agent).await?, caller.holder(), self.store.now());
+        let (mut offers, mut seen) = (Vec::<Offer>::new(), BTreeSet::new());
+        // One lock after the other: neither waits for the other.
+        while offers.len() < max && seen.len() < max + LEASED_MAX {
+            let mut next = Vec::new();
+            {
+                let board = self.board().await?;
+                while next.len() < max - offers.len() {
+                    let is_passed = |target: &str| seen.contains(target) || !is_meant(target);
+                    let Some(found) = board.next(&self.project, &names, self.roster(), is_passed) else { break };
+                    let is_given = board.view(&found.plan).is_some_and(|view| view.state().config.sessions);
+                    seen.insert(found.target());
+                    next.push((found.target(), found.parameters.clone(), is_given));
+                }
             }
-            let view = board.view(&next.plan);
-            let is_given = view.is_some_and(|view| view.state().config.sessions);
-            let (target, title) = (next.target(), next.parameters.description.clone());
-            offers.push(Offer { target, title, is_given });
+            if next.is_empty() {
+                break;
+            }
+            let leases = self.leases().await?;
+            for (target, TaskInput { files, reads_only, description: title, .. }, is_given) in next {
+                let files = files.iter().filter_map(|file| Target::written(file).ok()).collect::<Vec<_>>();
+                if leases.in_the_way(&holder, &files, !reads_only, false, now).is_empty() {
+                    offers.push(Offer { target, title, is_given });
+                }
+            }
         }
         Ok(offers)
     }
@@ -98,17 +129,8 @@ impl Crew {
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn offer_step(&self, agent: &str, target: &str) -> Result<bool, Error> {
-        let key = format!("{}:{agent}", self.project);
-        let kept = self.store.cell(OFFERED, &key).await?.map(|cell| cell.value).unwrap_or_default();
-        let mut offered: Vec<&str> = kept.lines().collect();
-        if offered.contains(&target) {
-            return Ok(false);
-        }
-        offered.push(target);
-        let last = offered.split_off(offered.len().saturating_sub(KEPT_MAX)).join("\n");
-        self.store.append(Append::default().cell(CellChange::set(OFFERED, &key, last))).await?;
-        Ok(true)
+    pub async fn offer_step(&self, agent: &str, target: &str) -> Result<bool, Refusal> {
+        self.hears(OFFERED, agent, target).await
     }
 }
 

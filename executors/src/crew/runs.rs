@@ -11,7 +11,7 @@ use crewlog_mq::{Cause, Error, EventStore, ExecuteError, Handler, Runner, Timest
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Profile, Wish};
-use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request, TARGETS_MAX};
+use crewlog_planner::crew::leases::{Blocked, LeaseCommand, LeaseHolder, Leases, Request, TARGETS_MAX, Turn};
 use crewlog_planner::event::{FailureClass, TaskInput};
 use crewlog_planner::plan::TaskPlan;
 use crewlog_planner::sealed::key_of;
@@ -252,7 +252,7 @@ impl Joint for Member {
             let events = claim.handler().clone().process(command.clone()).map_err(ExecuteError::Refused)?;
             let write = write_of(claim, claim::STREAM, &command.recorded(), &events, cause)?;
             let now = self.crew.store().now();
-            let command = LeaseCommand::Reserve { request: self.request.clone(), wait_until: None, now };
+            let command = LeaseCommand::Reserve { request: self.request.clone(), turn: Turn::Behind, now };
             let mut leases = self.crew.leases().await?;
             let executed = leases.runner().execute_with(command, &caller::request(), write.as_slice()).await;
             drop(leases);

@@ -8,7 +8,7 @@ use crewlog_mq::{
 };
 use crewlog_planner::claim::{self, Ending, TaskCommand, TaskError, TaskLease, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Which};
+use crewlog_planner::crew::leases::{Lease, LeaseCommand, Request, Turn, Which};
 use crewlog_planner::crew::target::{Target, TargetError};
 use crewlog_planner::event::{self, Amendment, Command, PlannerConfig, TaskInput, plan_tag};
 use crewlog_planner::lifecycle::{self, Observed, State, Taker, Wait};
@@ -262,7 +262,7 @@ impl Crew {
             };
             let write = write_of(&claim, claim::STREAM, &command.recorded(), &events, &dispatch.cause)?;
             let command = match request.clone() {
-                Some(request) => LeaseCommand::Reserve { request, wait_until: None, now },
+                Some(request) => LeaseCommand::Reserve { request, turn: Turn::Behind, now },
                 // The claim still goes through the leases, so that it is always appended in the same way.
                 None => LeaseCommand::Expire { now },
             };
@@ -313,7 +313,7 @@ impl Crew {
     }
 
     /// The claim of an agent on a task, and the task's id.
-    async fn claim_by(&self, caller: &Caller, id: &str) -> Result<(Runner<TaskLease>, String), Refusal> {
+    pub(super) async fn claim_by(&self, caller: &Caller, id: &str) -> Result<(Runner<TaskLease>, String), Refusal> {
         let board = self.board().await?;
         let (plan, task) = self.find(&board, id)?;
         let dispatched = board.dispatched(&plan, task);

@@ -11,6 +11,9 @@
 //! end of one that expired is in the log before another one is granted in its place.
 
 mod event;
+mod handoff;
+pub mod news;
+mod queue;
 mod renewal;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -19,10 +22,14 @@ use std::time::Duration;
 use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use self::event::{LeaseCommand, LeaseEvent, MergeRisk, Request, Which};
+pub use self::event::{
+    Asked, Deadlock, Handoff, LeaseCommand, LeaseEvent, LeaseNews, MergeRisk, News, ReleaseAnswer, Request, RingPart,
+    Turn, Which,
+};
 pub use super::names::LeaseHolder;
 pub use super::refusal::{Blocked, By};
 
+use self::event::REASON_BYTES_MAX;
 use super::CrewError;
 use super::globs::Pattern;
 use super::names::is_below;
@@ -81,6 +88,9 @@ pub struct Waiting {
     pub request: Request,
     /// When it stops waiting.
     pub until: Timestamp,
+    /// The holders that were asked to release.
+    #[serde(default)]
+    pub asked: BTreeMap<String, Asked>,
 }
 
 /// The leases of a repository.
@@ -105,6 +115,13 @@ pub struct Leases {
     /// The latest time in any event. An older command is decided as of this time, so that it cannot revive an ended lease.
     latest: Timestamp,
     n_waiting: u64,
+    /// Deadlocks that have not been resolved.
+    deadlocks: Vec<Deadlock>,
+    /// Open offers by number.
+    handoffs: BTreeMap<u64, Handoff>,
+    n_handoffs: u64,
+    news: VecDeque<News>,
+    n_news: u64,
     /// The leases of each event, until its position is known.
     #[serde(skip)]
     unplaced: VecDeque<Vec<u64>>,
@@ -119,12 +136,30 @@ struct Stored {
     n_leases: u64,
     latest: Timestamp,
     n_waiting: u64,
+    deadlocks: Vec<Deadlock>,
+    handoffs: BTreeMap<u64, Handoff>,
+    n_handoffs: u64,
+    news: VecDeque<News>,
+    n_news: u64,
 }
 
 impl From<Stored> for Leases {
     fn from(stored: Stored) -> Self {
-        let Stored { live, waiting, refused, n_leases, latest, n_waiting } = stored;
-        let mut leases = Self { waiting, refused, n_leases, latest, n_waiting, ..Self::default() };
+        let Stored {
+            live,
+            waiting,
+            refused,
+            n_leases,
+            latest,
+            n_waiting,
+            deadlocks,
+            handoffs,
+            n_handoffs,
+            news,
+            n_news,
+        } = stored;
+        let leases = Self { waiting, refused, n_leases, latest, n_waiting, deadlocks, ..Self::default() };
+        let mut leases = Self { handoffs, n_handoffs, news, n_news, ..leases };
         for (number, lease) in live {
             leases.insert(number, Lease { pattern: lease.target.pattern(), until: lease.ends, ..lease });
         }
@@ -134,7 +169,7 @@ impl From<Stored> for Leases {
 
 impl Snapshot for Leases {
     const FOLD: &'static str = "leases";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
 }
 
 impl Leases {
@@ -155,11 +190,12 @@ impl Leases {
         numbers.filter_map(|number| self.live.get(number).map(|lease| (*number, lease)))
     }
 
-    /// The agents that hold leases or wait for them.
+    /// The agents that hold leases, wait for them, or have open offers.
     #[must_use]
     pub fn holders(&self) -> BTreeSet<&str> {
         let waiting = self.waiting.iter().map(|(_, waiting)| &waiting.request.holder.agent);
-        self.by_agent.keys().chain(waiting).map(String::as_str).collect()
+        let offered = self.handoffs.values().flat_map(|offer| [&offer.from, &offer.to]);
+        self.by_agent.keys().chain(waiting).chain(offered).map(String::as_str).collect()
     }
 
     /// The number of the newest lease.
@@ -173,12 +209,13 @@ impl Leases {
         self.waiting.iter()
     }
 
-    /// When the next lease or waiting request ends.
+    /// When the next lease, waiting request or offer ends.
     #[must_use]
     pub fn next_end(&self) -> Option<Timestamp> {
         let lease = self.by_end.first().map(|(until, _)| *until);
         let waiting = self.waiting.iter().map(|(_, waiting)| waiting.until).min();
-        lease.into_iter().chain(waiting).min()
+        let handoff = self.handoffs.values().map(|offer| offer.until).min();
+        lease.into_iter().chain(waiting).chain(handoff).min()
     }
 
     /// The live leases of others that keep an agent from writing, or from reading unless it `writes`. Those of other worktrees
@@ -231,8 +268,14 @@ impl Leases {
     /// The events of a command as of `now`, before waiting requests are granted.
     fn decide_as_of(&self, command: LeaseCommand, now: Timestamp) -> Result<Vec<LeaseEvent>, CrewError> {
         Ok(match command {
-            LeaseCommand::Reserve { request, wait_until, .. } => {
-                self.reserve(request, wait_until, now)?.into_iter().collect()
+            LeaseCommand::Reserve { request, turn, .. } => self.reserve(request, turn, now)?.into_iter().collect(),
+            LeaseCommand::RequestRelease { request, deadline, .. } => self.request_release(&request, deadline, now)?,
+            LeaseCommand::AnswerRelease { agent, waiting, answer, note, .. } => {
+                self.answer_release(agent, waiting, answer, note, now)?
+            }
+            LeaseCommand::OfferHandoff { offer, .. } => self.offer_handoff(offer, now)?,
+            LeaseCommand::AnswerHandoff { handoff, agent, accepts, note, .. } => {
+                self.answer_handoff(handoff, agent, accepts, note, now)?
             }
             LeaseCommand::Extend { agent, which, by, .. } => {
                 let (leases, until) = (self.own(&agent, &which, now)?, now.plus(by.clamp(TTL_RANGE.0, TTL_RANGE.1)));
@@ -241,18 +284,19 @@ impl Leases {
             LeaseCommand::Release { agent, which, .. } => {
                 let leases = self.own(&agent, &which, now)?;
                 let waiting = if which == Which::All { self.waiting_of(&agent) } else { Vec::new() };
-                ended(waiting, leases, |leases| LeaseEvent::LeasesReleased { agent, leases })
+                ended(waiting, Vec::new(), leases, |leases| LeaseEvent::LeasesReleased { agent, leases })
             }
             LeaseCommand::Abandon { agent, up_to, .. } => {
                 let leases =
                     self.of_agent(&agent).map(|(number, _)| number).filter(|number| *number <= up_to).collect();
-                ended(self.waiting_of(&agent), leases, |leases| LeaseEvent::LeasesAbandoned { agent, leases })
+                let (waiting, handoffs) = (self.waiting_of(&agent), self.handoffs_of(&agent));
+                ended(waiting, handoffs, leases, |leases| LeaseEvent::LeasesAbandoned { agent, leases })
             }
             LeaseCommand::Force { leases, by, reason, .. } => {
                 if let Some(missing) = leases.iter().find(|lease| !self.live.contains_key(lease)) {
                     return Err(no_lease(*missing));
                 }
-                ended(Vec::new(), leases, |leases| LeaseEvent::LeasesForced { leases, by, reason })
+                ended(Vec::new(), Vec::new(), leases, |leases| LeaseEvent::LeasesForced { leases, by, reason })
             }
             LeaseCommand::Expire { .. } => self.due(now),
             LeaseCommand::RefuseEdit { holder, target, lease, .. } => {
@@ -269,12 +313,7 @@ impl Leases {
         })
     }
 
-    fn reserve(
-        &self,
-        request: Request,
-        wait_until: Option<Timestamp>,
-        now: Timestamp,
-    ) -> Result<Option<LeaseEvent>, CrewError> {
+    fn reserve(&self, request: Request, turn: Turn, now: Timestamp) -> Result<Option<LeaseEvent>, CrewError> {
         if request.targets.is_empty() || request.targets.len() > TARGETS_MAX {
             let says = format!("a request has 1 to {TARGETS_MAX} paths, not {}", request.targets.len());
             return Err(CrewError::Invalid(says));
@@ -285,28 +324,22 @@ impl Leases {
         }
         request.check_texts()?;
         let request = self.without_own(request, now);
-        // The log may have its reason with secrets redacted.
-        let is_same = |known: &Request| *known == Request { reason: known.reason.clone(), ..request.clone() };
-        let is_waiting = wait_until.is_some() && self.waiting.iter().any(|(_, waiting)| is_same(&waiting.request));
         // The holder has all of it already, or waits for it.
-        if request.targets.is_empty() || is_waiting {
+        let may_wait = matches!(turn, Turn::Wait(_));
+        if request.targets.is_empty() || (may_wait && self.waiting_like(&request).is_some()) {
             return Ok(None);
         }
         if self.live.len() + request.targets.len() > LEASES_MAX {
             let says = format!("the repository has {LEASES_MAX} live leases (leases_max): release some");
             return Err(CrewError::Full(says));
         }
-        let blocked = self.blocked(&request, None, now);
-        if blocked.is_empty() {
-            return Ok(Some(self.grant(request, None, now)));
-        }
-        match wait_until.filter(|until| *until > now) {
-            None => Err(CrewError::Held(blocked)),
-            Some(_) if self.waiting.len() >= WAITING_MAX => {
-                let says = format!("{WAITING_MAX} requests are already waiting (waiting_max): try again later");
-                Err(CrewError::Full(says))
-            }
-            Some(until) => Ok(Some(LeaseEvent::LeasesQueued { waiting: self.n_waiting + 1, request, until })),
+        let blocked = match turn {
+            Turn::Edit => self.leases_in_the_way(&request, now),
+            Turn::Behind | Turn::Wait(_) => self.blocked(&request, None, now),
+        };
+        match blocked.is_empty() {
+            true => Ok(Some(self.grant(request, None, now))),
+            false => self.queue(request, turn, blocked, now).map(Some),
         }
     }
 
@@ -323,96 +356,14 @@ impl Leases {
         request
     }
 
-    /// The obstacles to a request: live leases, and requests that have waited longer.
-    #[must_use]
-    pub fn blocked(&self, request: &Request, waiting: Option<u64>, now: Timestamp) -> Vec<Blocked> {
-        let mut blocked =
-            self.in_the_way(&request.holder, &request.targets, request.is_exclusive, request.is_strict, now);
-        for (number, earlier) in self.waiting.iter().take_while(|(number, _)| Some(*number) != waiting) {
-            let theirs = &earlier.request;
-            let meets = excludes(&request.holder, &theirs.holder, theirs.is_exclusive || request.is_exclusive)
-                && (theirs.holder.worktree == request.holder.worktree || theirs.is_strict || request.is_strict);
-            if !meets || earlier.until < now {
-                continue;
-            }
-            for asked in &request.targets {
-                if let Some(target) = theirs.targets.iter().find(|target| target.overlaps(asked)) {
-                    blocked.push(Blocked {
-                        asked: asked.clone(),
-                        by: By::Waiting(*number),
-                        holder: theirs.holder.clone(),
-                        target: target.clone(),
-                        is_exclusive: theirs.is_exclusive,
-                        until: earlier.until,
-                        task: theirs.task.clone(),
-                    });
-                }
-            }
-        }
-        blocked.truncate(BLOCKED_MAX);
-        blocked
-    }
-
-    fn grant(&self, request: Request, waited: Option<u64>, now: Timestamp) -> LeaseEvent {
-        let risks = request.targets.iter().flat_map(|target| {
-            self.overlapping(target, now).filter(|(_, lease)| {
-                excludes(&request.holder, &lease.holder, lease.is_exclusive || request.is_exclusive)
-                    && lease.holder.worktree != request.holder.worktree
-            })
-        });
-        let risk = |(lease, theirs): (u64, &Lease)| MergeRisk {
-            lease,
-            holder: theirs.holder.clone(),
-            target: theirs.target.clone(),
-        };
-        let merge_risks = risks.map(risk).take(BLOCKED_MAX).collect();
-        LeaseEvent::LeasesGranted {
-            first: self.n_leases + 1,
-            until: now.plus(request.ttl),
-            request,
-            waited,
-            merge_risks,
-        }
-    }
-
-    /// The targets of the leases and waiting requests that end.
-    fn freed(&self, events: &[LeaseEvent]) -> Vec<Target> {
-        let mut freed = Vec::new();
-        for (leases, waiting) in events.iter().map(LeaseEvent::ends) {
-            freed.extend(leases.iter().filter_map(|number| self.live.get(number)).map(|lease| lease.target.clone()));
-            let ended = self.waiting.iter().filter(|(number, _)| waiting.contains(number));
-            freed.extend(ended.flat_map(|(_, waiting)| waiting.request.targets.iter().cloned()));
-        }
-        freed
-    }
-
-    /// Grants the waiting requests that the freed targets no longer block, oldest first. A request never overtakes an older one
-    /// that it overlaps.
-    fn grant_waiting(&mut self, freed: &[Target], now: Timestamp) -> Vec<LeaseEvent> {
-        let is_for = |(_, waiting): &&(u64, Waiting)| {
-            waiting.request.targets.iter().any(|target| freed.iter().any(|freed| freed.overlaps(target)))
-        };
-        let candidates: Vec<_> = self.waiting.iter().filter(is_for).cloned().collect();
-        let grant = |(number, waiting): (u64, Waiting)| {
-            let is_free = now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty();
-            let granted = is_free.then(|| self.grant(waiting.request, Some(number), now));
-            granted.inspect(|event| self.apply(event))
-        };
-        candidates.into_iter().filter_map(grant).collect()
-    }
-
-    /// Ends leases and waiting requests whose time is up.
+    /// Ends leases, waiting requests and offers whose time is up.
     fn due(&self, now: Timestamp) -> Vec<LeaseEvent> {
         let leases: Vec<_> =
             self.by_end.iter().take_while(|(until, _)| *until < now).map(|(_, number)| *number).collect();
         let is_over = |(_, waiting): &&(u64, Waiting)| waiting.until < now;
         let waiting: Vec<_> = self.waiting.iter().filter(is_over).map(|(number, _)| *number).collect();
-        ended(waiting, leases, |leases| LeaseEvent::LeasesExpired { leases, at: now })
-    }
-
-    fn waiting_of(&self, agent: &str) -> Vec<u64> {
-        let own = self.waiting.iter().filter(|(_, waiting)| waiting.request.holder.agent == agent);
-        own.map(|(number, _)| *number).collect()
+        let handoffs = self.handoffs().filter(|(_, offer)| offer.until < now).map(|(number, _)| number).collect();
+        ended(waiting, handoffs, leases, |leases| LeaseEvent::LeasesExpired { leases, at: now })
     }
 
     /// The selected live leases of an agent. A lease of another agent is refused.
@@ -474,6 +425,19 @@ impl Leases {
         }
     }
 
+    /// Ends leases, and makes the same for another agent; each is live for its TTL from then.
+    fn transfer(&mut self, leases: &[u64], first: u64, to: &str, at: Timestamp) {
+        let old: Vec<_> = leases.iter().filter_map(|number| self.live.get(number).cloned()).collect();
+        self.end(leases);
+        for (number, mut lease) in (first..).zip(old) {
+            to.clone_into(&mut lease.holder.agent);
+            (lease.until, lease.ends, lease.token) = (at.plus(lease.ttl), at.plus(lease.ttl), Position(0));
+            self.insert(number, lease);
+            self.n_leases = number;
+            self.unplaced.back_mut().into_iter().for_each(|unplaced| unplaced.push(number));
+        }
+    }
+
     fn insert(&mut self, number: u64, lease: Lease) {
         self.by_stem.entry(lease.target.stem().to_owned()).or_default().insert(number);
         self.by_agent.entry(lease.holder.agent.clone()).or_default().insert(number);
@@ -504,11 +468,17 @@ impl Leases {
     }
 }
 
-/// The events that end waiting requests and leases; none for an empty list.
-fn ended(waiting: Vec<u64>, leases: Vec<u64>, event: impl FnOnce(Vec<u64>) -> LeaseEvent) -> Vec<LeaseEvent> {
+/// The events that end waiting requests, offers and leases; none for an empty list.
+fn ended(
+    waiting: Vec<u64>,
+    handoffs: Vec<u64>,
+    leases: Vec<u64>,
+    event: impl FnOnce(Vec<u64>) -> LeaseEvent,
+) -> Vec<LeaseEvent> {
     let waiting = (!waiting.is_empty()).then_some(LeaseEvent::WaitingEnded { waiting });
+    let handoffs = (!handoffs.is_empty()).then_some(LeaseEvent::HandoffsEnded { handoffs });
     let leases = (!leases.is_empty()).then(|| event(leases));
-    waiting.into_iter().chain(leases).collect()
+    waiting.into_iter().chain(handoffs).chain(leases).collect()
 }
 
 fn no_lease(lease: u64) -> CrewError {
@@ -542,6 +512,7 @@ impl Handler for Leases {
         let is_granted = own.iter().any(|event| matches!(event, LeaseEvent::LeasesGranted { .. }));
         let mut events = if is_granted { self.due(now) } else { Vec::new() };
         events.extend(own);
+        let closed = self.closed_by(&events, now);
         let mut freed = self.freed(&events);
         if !freed.is_empty() && !self.waiting.is_empty() {
             let mut after = self.clone();
@@ -551,15 +522,18 @@ impl Handler for Leases {
             due.iter().for_each(|event| after.apply(event));
             let granted = after.grant_waiting(&freed, now);
             if !granted.is_empty() {
-                events.extend(due.into_iter().chain(granted));
+                let closed = after.closed_by(&granted, now);
+                events.extend(due.into_iter().chain(granted).chain(closed));
             }
         }
+        events.extend(closed);
         Ok(events)
     }
 
     fn apply(&mut self, event: &LeaseEvent) {
         self.unplaced.push_back(Vec::new());
         self.latest = self.latest.max(event.at().unwrap_or_default());
+        self.keep_news(event);
         match event {
             LeaseEvent::LeasesGranted { first, request, until, waited, .. } => {
                 self.waiting.retain(|(number, _)| Some(*number) != *waited);
@@ -567,8 +541,30 @@ impl Handler for Leases {
             }
             LeaseEvent::LeasesQueued { waiting, request, until } => {
                 self.n_waiting = *waiting;
-                self.waiting.push_back((*waiting, Waiting { request: request.clone(), until: *until }));
+                let (request, until, asked) = (request.clone(), *until, BTreeMap::new());
+                self.waiting.push_back((*waiting, Waiting { request, until, asked }));
             }
+            LeaseEvent::ReleaseRequested { waiting, of, deadline, until } => {
+                for (_, found) in self.waiting.iter_mut().filter(|(number, _)| number == waiting) {
+                    found.until = found.until.max(*until);
+                    let asked = of.iter().map(|holder| (holder.clone(), Asked { until: *deadline, keeps: false }));
+                    found.asked.extend(asked);
+                }
+            }
+            LeaseEvent::ReleaseAnswered { waiting, agent, answer: ReleaseAnswer::Keep { until }, .. } => {
+                for (_, found) in self.waiting.iter_mut().filter(|(number, _)| number == waiting) {
+                    found.until = found.until.max(*until);
+                    found.asked.insert(agent.clone(), Asked { until: *until, keeps: true });
+                }
+            }
+            LeaseEvent::DeadlockDetected(deadlock) => self.deadlocks.push(deadlock.clone()),
+            LeaseEvent::HandoffOffered { handoff, offer, .. } => {
+                self.n_handoffs = *handoff;
+                self.handoffs.insert(*handoff, offer.clone());
+            }
+            LeaseEvent::HandoffAnswered { handoff, .. } => drop(self.handoffs.remove(handoff)),
+            LeaseEvent::HandoffsEnded { handoffs } => self.handoffs.retain(|number, _| !handoffs.contains(number)),
+            LeaseEvent::LeasesTransferred { leases, first, to, at } => self.transfer(leases, *first, to, *at),
             LeaseEvent::WaitingEnded { waiting } => self.waiting.retain(|(number, _)| !waiting.contains(number)),
             LeaseEvent::LeasesExtended { leases, until } => {
                 for number in leases {
@@ -583,7 +579,10 @@ impl Handler for Leases {
             LeaseEvent::EditRefused { holder, target, lease, .. } => {
                 self.refused.insert((*lease, holder.clone(), target.clone()));
             }
-            LeaseEvent::UnleasedEdit { .. } => {}
+            LeaseEvent::UnleasedEdit { .. } | LeaseEvent::ReleaseAnswered { .. } => {}
+        }
+        if !self.deadlocks.is_empty() {
+            self.end_deadlocks();
         }
     }
 

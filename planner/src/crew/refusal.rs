@@ -55,6 +55,17 @@ pub struct Blocked {
     pub task: Option<String>,
 }
 
+impl Blocked {
+    /// The lease that blocks, unless a waiting request does.
+    #[must_use]
+    pub const fn lease(&self) -> Option<u64> {
+        match self.by {
+            By::Lease(lease) => Some(lease),
+            By::Waiting(_) => None,
+        }
+    }
+}
+
 impl std::fmt::Display for Blocked {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let verb = match self.by {

@@ -38,6 +38,11 @@ impl Args {
         value.map(|value| T::deserialize(value).expect("its schema allows no other values")).unwrap_or_default()
     }
 
+    /// True if an argument was given.
+    pub fn has(&self, name: &str) -> bool {
+        self.values.contains_key(name)
+    }
+
     /// A digest of the arguments, without the key and the agent.
     pub fn digest(&self) -> String {
         let mut values = self.values.clone();

@@ -101,7 +101,7 @@ async fn without_sealed(crew: &Crew, mut result: Value) -> Value {
         && crew.is_sealed(&id).await.unwrap_or(true)
     {
         result["task"] = json!({ "id": id });
-        result["note"] = json!("the task is sealed, so its text was not kept: call claim_task with its id");
+        result["note"] = json!("the task is sealed, so its text was not kept: call next_task with its id");
     }
     result
 }

@@ -35,11 +35,17 @@ pub struct Refused {
     next: &'static str,
     /// Leases and requests of others in the way.
     denied: Vec<Value>,
+    /// Alternatives: free paths and tasks.
+    free: Option<Box<Value>>,
 }
 
 impl Refused {
     pub fn new(code: &'static str, message: impl Into<String>, next: &'static str) -> Self {
-        Self { code, message: message.into(), next, denied: Vec::new() }
+        Self { code, message: message.into(), next, denied: Vec::new(), free: None }
+    }
+
+    pub fn with_free(self, free: Value) -> Self {
+        Self { free: Some(Box::new(free)), ..self }
     }
 
     pub fn invalid(message: impl Into<String>) -> Self {
@@ -47,11 +53,12 @@ impl Refused {
     }
 
     pub fn into_result(self) -> CallToolResult {
-        let Self { code, message, next, denied } = self;
+        let Self { code, message, next, denied, free } = self;
         let is_invalid = code == INVALID;
         let mut result = result_of(json!({
             "status": if is_invalid { INVALID } else { "denied" }, "code": code, "message": message,
             "retryable": RETRYABLE.contains(&code), "next": next, "denied": Some(denied).filter(|list| !list.is_empty()),
+            "free": free,
         }));
         result.is_error = Some(is_invalid);
         result
@@ -65,7 +72,7 @@ impl From<Refusal> for Refused {
         let (code, next) = match refusal {
             Refusal::Crew(CrewError::Held(blocked)) => {
                 let next =
-                    "do other work, call reserve_paths with wait_seconds, or write to the holder with send_message";
+                    "do other work, call reserve_paths with wait_seconds, or ask the holder with request_release";
                 return Self { denied: blocked.iter().map(blocked_json).collect(), ..Self::new("held", message, next) };
             }
             Refusal::Store(error) => return error.into(),

@@ -1,6 +1,5 @@
 //! The tools as clients see them: read from `tools.toml`.
 
-use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use rmcp::model::{JsonObject, Tool as McpTool, ToolAnnotations, object};
@@ -19,16 +18,12 @@ pub const JOIN: &str = "join";
 struct Tools {
     /// The arguments that most tools share.
     shared: JsonObject,
-    /// The properties that every result may have.
-    result: String,
-    types: BTreeMap<String, String>,
     tools: Vec<Tool>,
 }
 
 #[derive(Debug, Deserialize)]
 pub struct Tool {
     pub name: String,
-    title: String,
     effect: Effect,
     description: String,
     #[serde(default)]
@@ -36,7 +31,6 @@ pub struct Tool {
     /// The schema of each argument.
     #[serde(rename = "input")]
     pub arguments: JsonObject,
-    output: String,
 }
 
 /// The effect of a call on the log.
@@ -80,35 +74,37 @@ impl Tool {
     }
 
     fn listed(&'static self) -> McpTool {
-        let hints = ToolAnnotations::with_title(&self.title)
-            .read_only(self.effect == Effect::Reads)
-            .destructive(false)
-            .idempotent(self.effect != Effect::Adds)
-            .open_world(false);
-        let arguments = json!({ "type": "object", "properties": self.arguments, "required": self.required });
-        let mut result = outline(&format!("{} {}", TOOLS.result, self.output));
-        result["required"] = json!(["status"]);
-        McpTool::new(self.name.as_str(), self.description.as_str(), object(arguments))
-            .with_title(&self.title)
-            .with_raw_output_schema(object(result).into())
-            .with_annotations(hints)
+        let hints = match self.effect {
+            Effect::Reads => ToolAnnotations::new().read_only(true),
+            Effect::Sets => ToolAnnotations::new().destructive(false).idempotent(true),
+            Effect::Adds => ToolAnnotations::new().destructive(false),
+        };
+        // Clients that cannot repeat a call by its key need not know of it where nothing is done twice.
+        let is_shown = |name: &str| name != KEY || self.effect == Effect::Adds;
+        let shown = self.arguments.iter().filter(|(name, _)| is_shown(name));
+        let properties: JsonObject = shown.map(|(name, schema)| (name.clone(), without_limits(schema))).collect();
+        let mut arguments = json!({ "type": "object", "properties": properties });
+        if !self.required.is_empty() {
+            arguments["required"] = json!(self.required);
+        }
+        McpTool::new(self.name.as_str(), self.description.as_str(), object(arguments)).with_annotations(hints)
+    }
+}
+
+/// A schema without its limits and defaults: models pay for each listing, and a refusal names them.
+fn without_limits(schema: &Value) -> Value {
+    const LIMITS: [&str; 6] = ["maxLength", "maxItems", "minimum", "maximum", "default", "minLength"];
+    match schema {
+        Value::Object(fields) => {
+            let kept = fields.iter().filter(|(name, field)| !LIMITS.contains(&name.as_str()) || field.is_object());
+            kept.map(|(name, field)| (name.clone(), without_limits(field))).collect()
+        }
+        Value::Array(list) => list.iter().map(without_limits).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => schema.clone(),
     }
 }
 
 /// All tools, as clients get them.
 pub fn listed() -> Vec<McpTool> {
     TOOLS.tools.iter().map(Tool::listed).collect()
-}
-
-/// The schema of a result, written as `name:type` pairs. Only types, since a model pays for each listing of the tools.
-fn outline(written: &str) -> Value {
-    let of_type =
-        |name: &str| TOOLS.types.get(name).map_or_else(|| json!({ "type": name }), |written| outline(written));
-    let property = |(name, kind): (&str, &str)| {
-        let items = kind.strip_prefix('[').and_then(|kind| kind.strip_suffix(']'));
-        let schema = items.map_or_else(|| of_type(kind), |items| json!({ "type": "array", "items": of_type(items) }));
-        (name.to_owned(), schema)
-    };
-    let pairs = written.split_whitespace().filter_map(|pair| pair.split_once(':'));
-    json!({ "type": "object", "properties": pairs.map(property).collect::<JsonObject>() })
 }

@@ -123,8 +123,9 @@ fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
         Kind::Stopped => (format!("{} has stopped", look.short(&need.from)), format!("Because {}.", need.text)),
         Kind::Paused => (format!("{} is paused", look.short(&need.from)), need.text.clone()),
         Kind::Conflict => {
-            let text = need.text.trim_start_matches("they ");
-            (format!("{} {text}", from.replace(", ", " and ")), String::new())
+            let text = need.text.strip_prefix("they ");
+            let of_all = text.map(|text| format!("{} {text}", from.replace(", ", " and ")));
+            (of_all.unwrap_or_else(|| need.text.clone()), String::new())
         }
         Kind::Budget => (format!("{from} has nearly used its budget"), need.text.clone()),
         Kind::Overdue => (format!("{from} has not acknowledged a message"), need.text.clone()),

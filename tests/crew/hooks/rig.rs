@@ -10,7 +10,7 @@ use crewlog_executors::crew::{Crew, Join, Joined};
 use crewlog_executors::liveness::LivenessLock;
 use crewlog_mq::EventStore;
 use crewlog_planner::crew::agents::{Profile, Wish};
-use crewlog_planner::crew::leases::Request;
+use crewlog_planner::crew::leases::{Request, Turn};
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
 
@@ -127,7 +127,7 @@ impl Rig {
                 task: None,
                 is_strict: false,
             };
-            crew.reserve(&joined.caller, request, None).await.unwrap();
+            crew.reserve(&joined.caller, request, Turn::Behind).await.unwrap();
         });
     }
 

@@ -132,7 +132,7 @@ fn a_literal_folder_covers_its_files_whatever_its_name() {
                 task: None,
                 is_strict: false,
             };
-            crew.reserve(&joined.caller, request, None).await.unwrap();
+            crew.reserve(&joined.caller, request, crewlog_planner::crew::leases::Turn::Behind).await.unwrap();
         });
         assert!(refused(&rig.edits("ann", "claude", edited)).contains("leased by bob"), "{held} {edited}");
         assert_eq!(rig.edits("ann", "claude", "app/i/p.tsx"), "", "{held}");

@@ -9,7 +9,7 @@
 //!   {"when": {"prompt": "paint the door"}, "json": {"title": null, "tasks": [], "questions": []}},
 //!   {"when": {"model": "small"}, "text": "I do not know.", "usage": {"input": 900, "output": 5}, "times": "always"}],
 //!  "agents": {"ada": [
-//!   {"calls": [{"name": "claim_task", "args": {}}]},
+//!   {"calls": [{"name": "next_task", "args": {}}]},
 //!   {"calls": [{"name": "complete_task", "args": {"task": "{{task}}"}}]},
 //!   {"text": "Done."}]}}
 //! ```

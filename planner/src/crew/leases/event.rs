@@ -33,7 +33,7 @@ pub struct Request {
 }
 
 /// The longest reason of a request, and name of its task, in bytes.
-const REASON_BYTES_MAX: usize = 4_000;
+pub(super) const REASON_BYTES_MAX: usize = 4_000;
 
 impl Request {
     pub(super) fn check_texts(&self) -> Result<(), CrewError> {
@@ -52,6 +52,107 @@ pub struct MergeRisk {
     pub holder: LeaseHolder,
     /// The leased files.
     pub target: Target,
+}
+
+/// The turn of a request among those that wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// Granted now or not at all, unless others hold the files or wait for them.
+    Behind,
+    /// Otherwise it waits until then.
+    Wait(Timestamp),
+    /// Granted now or not at all, unless others hold the files: an edit of free files.
+    Edit,
+}
+
+/// A holder that was asked to release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// The time by which it should answer, or up to which it keeps its leases.
+    pub until: Timestamp,
+    /// True once it has answered that it keeps them.
+    pub keeps: bool,
+}
+
+/// A holder's answer to a request for a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReleaseAnswer {
+    /// It ends its leases; the oldest waiting request comes next.
+    Release,
+    /// It keeps them.
+    Keep {
+        /// Up to this time.
+        until: Timestamp,
+    },
+    /// It ends them for this request, before all that wait.
+    HandOver,
+}
+
+/// A part of a ring of agents that wait for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RingPart {
+    /// The agent.
+    pub agent: String,
+    /// Its waiting request.
+    pub waiting: u64,
+    /// The lease that it waits for.
+    pub lease: u64,
+}
+
+/// Agents that wait for each other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadlock {
+    /// Each waits for a lease of the next, and the last one for one of the first. The first by name comes first.
+    pub ring: Vec<RingPart>,
+    /// The lease whose release is suggested.
+    pub release: u64,
+    /// When it was detected.
+    pub at: Timestamp,
+}
+
+/// Work that an agent offers to another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Handoff {
+    /// The agent.
+    pub from: String,
+    /// The other one.
+    pub to: String,
+    /// Its tasks: `PLAN/NAME`.
+    pub tasks: Vec<String>,
+    /// Its leases, by number.
+    pub leases: Vec<u64>,
+    /// Where to continue.
+    pub next_step: String,
+    /// A remark.
+    pub note: String,
+    /// When the offer lapses.
+    pub until: Timestamp,
+}
+
+/// A past fact that an agent should hear once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct News {
+    /// Its number in the repository.
+    pub number: u64,
+    /// The agent.
+    pub agent: String,
+    /// The fact.
+    pub fact: LeaseNews,
+}
+
+/// A past fact about leases and handoffs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "names and types say what the other fields hold")]
+pub enum LeaseNews {
+    /// A waiting request was granted.
+    Granted { targets: Vec<Target> },
+    /// A lease expired, or was ended by this person.
+    Lost { lease: u64, target: Target, by: Option<String> },
+    /// A holder that was asked to release keeps its leases.
+    Kept { by: String, until: Timestamp, note: String },
+    /// An offer was accepted or refused.
+    Answered { handoff: u64, by: String, is_accepted: bool, note: String },
 }
 
 /// An event of the leases of a repository.
@@ -74,6 +175,20 @@ pub enum LeaseEvent {
     LeasesQueued { waiting: u64, request: Request, until: Timestamp },
     /// Requests stopped waiting.
     WaitingEnded { waiting: Vec<u64> },
+    /// The holders in the way of a request were asked to release by a deadline. It waits longer.
+    ReleaseRequested { waiting: u64, of: Vec<String>, deadline: Timestamp, until: Timestamp },
+    /// One of them has answered.
+    ReleaseAnswered { waiting: u64, agent: String, answer: ReleaseAnswer, note: String },
+    /// Agents wait for each other.
+    DeadlockDetected(Deadlock),
+    /// An agent offers its work to another one.
+    HandoffOffered { handoff: u64, offer: Handoff, at: Timestamp },
+    /// The other one has answered, or the first has withdrawn the offer.
+    HandoffAnswered { handoff: u64, agent: String, is_accepted: bool, note: String },
+    /// Offers lapsed.
+    HandoffsEnded { handoffs: Vec<u64> },
+    /// Leases went to another agent, numbered from `first` in their order.
+    LeasesTransferred { leases: Vec<u64>, first: u64, to: String, at: Timestamp },
     /// The holder asked for more time.
     LeasesExtended { leases: Vec<u64>, until: Timestamp },
     /// The holder released them.
@@ -106,8 +221,16 @@ impl MqEvent for LeaseEvent {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "names and types say what the other fields hold")]
 pub enum LeaseCommand {
-    /// Grant a request, or queue it until `wait_until`.
-    Reserve { request: Request, wait_until: Option<Timestamp>, now: Timestamp },
+    /// Grant a request, or queue it if it may wait.
+    Reserve { request: Request, turn: Turn, now: Timestamp },
+    /// Queue a request, and ask the holders in its way to release by a deadline.
+    RequestRelease { request: Request, deadline: Timestamp, now: Timestamp },
+    /// A holder answers.
+    AnswerRelease { agent: String, waiting: u64, answer: ReleaseAnswer, note: String, now: Timestamp },
+    /// An agent offers its work to another one.
+    OfferHandoff { offer: Handoff, now: Timestamp },
+    /// The other one accepts or refuses, or the first withdraws the offer.
+    AnswerHandoff { handoff: u64, agent: String, accepts: bool, note: String, now: Timestamp },
     /// The holder asks for more time, counted from now.
     Extend { agent: String, which: Which, by: Duration, now: Timestamp },
     /// The holder releases them. If it releases all, its waiting requests end too.
@@ -143,9 +266,18 @@ impl LeaseEvent {
                 let ttl = i64::try_from(request.ttl.as_micros()).unwrap_or(i64::MAX);
                 Some(Timestamp(until.0.saturating_sub(ttl)))
             }
-            Self::LeasesExpired { at, .. } | Self::EditRefused { at, .. } | Self::UnleasedEdit { at, .. } => Some(*at),
+            Self::LeasesExpired { at, .. }
+            | Self::EditRefused { at, .. }
+            | Self::UnleasedEdit { at, .. }
+            | Self::DeadlockDetected(Deadlock { at, .. })
+            | Self::HandoffOffered { at, .. }
+            | Self::LeasesTransferred { at, .. } => Some(*at),
             Self::LeasesQueued { .. }
             | Self::WaitingEnded { .. }
+            | Self::ReleaseRequested { .. }
+            | Self::ReleaseAnswered { .. }
+            | Self::HandoffAnswered { .. }
+            | Self::HandoffsEnded { .. }
             | Self::LeasesExtended { .. }
             | Self::LeasesReleased { .. }
             | Self::LeasesAbandoned { .. }
@@ -160,9 +292,16 @@ impl LeaseEvent {
             Self::LeasesReleased { leases, .. }
             | Self::LeasesExpired { leases, .. }
             | Self::LeasesAbandoned { leases, .. }
-            | Self::LeasesForced { leases, .. } => (leases, &[]),
+            | Self::LeasesForced { leases, .. }
+            | Self::LeasesTransferred { leases, .. } => (leases, &[]),
             Self::LeasesGranted { .. }
             | Self::LeasesQueued { .. }
+            | Self::ReleaseRequested { .. }
+            | Self::ReleaseAnswered { .. }
+            | Self::DeadlockDetected(_)
+            | Self::HandoffOffered { .. }
+            | Self::HandoffAnswered { .. }
+            | Self::HandoffsEnded { .. }
             | Self::LeasesExtended { .. }
             | Self::EditRefused { .. }
             | Self::UnleasedEdit { .. } => (&[], &[]),
@@ -174,6 +313,10 @@ impl LeaseCommand {
     pub(super) fn now(&self) -> Timestamp {
         match self {
             Self::Reserve { now, .. }
+            | Self::RequestRelease { now, .. }
+            | Self::AnswerRelease { now, .. }
+            | Self::OfferHandoff { now, .. }
+            | Self::AnswerHandoff { now, .. }
             | Self::Extend { now, .. }
             | Self::Release { now, .. }
             | Self::Abandon { now, .. }

@@ -1,5 +1,6 @@
 //! Leases, as scripts: the second, the holder, the command, and the resulting events.
 
+mod queue;
 mod script;
 
 use proptest::prelude::*;
@@ -336,7 +337,7 @@ fn the_leases_of_a_task_end_with_it() {
     let mut leases = Leases::default();
     for (paths, task) in [("a.rs", Some("p/1")), ("b.rs", Some("p/2")), ("c.rs", None), ("d.rs", Some("p/1"))] {
         let request = Request { task: task.map(str::to_owned), ..request("ada", paths) };
-        leases.process(LeaseCommand::Reserve { request, wait_until: None, now: at(0) }).unwrap();
+        leases.process(LeaseCommand::Reserve { request, turn: Turn::Behind, now: at(0) }).unwrap();
     }
     let which = Which::OfTask("p/1".into());
     let events = leases.process(LeaseCommand::Release { agent: "ada".into(), which, now: at(1) }).unwrap();
@@ -349,7 +350,7 @@ fn a_request_that_is_given_again_for_another_reason_waits_once() {
     leases.process(command(0, "ada", "exclusive a.rs")).unwrap();
     for (reason, n_events) in [("to paint", 1), ("[redacted]", 0)] {
         let request = Request { reason: reason.into(), ..request("bob", "a.rs") };
-        let events = leases.process(LeaseCommand::Reserve { request, wait_until: Some(at(100)), now: at(1) }).unwrap();
+        let events = leases.process(LeaseCommand::Reserve { request, turn: Turn::Wait(at(100)), now: at(1) }).unwrap();
         assert_eq!(events.len(), n_events, "{reason}");
     }
 }
@@ -396,12 +397,12 @@ fn requests_past_a_limit_are_refused() {
     assert_eq!(leases.clone().process(command(0, "ada", &format!("exclusive {as_many}"))).unwrap().len(), 1);
     for seconds in [60, 86_400] {
         let request = Request { ttl: Duration::from_secs(seconds), ..request("ada", "a.rs") };
-        let reserve = LeaseCommand::Reserve { request, wait_until: None, now: at(0) };
+        let reserve = LeaseCommand::Reserve { request, turn: Turn::Behind, now: at(0) };
         assert_eq!(leases.clone().process(reserve).unwrap().len(), 1, "{seconds} s");
     }
     for seconds in [0, 59, 86_401] {
         let request = Request { ttl: Duration::from_secs(seconds), ..request("ada", "a.rs") };
-        let refused = leases.process(LeaseCommand::Reserve { request, wait_until: None, now: at(0) });
+        let refused = leases.process(LeaseCommand::Reserve { request, turn: Turn::Behind, now: at(0) });
         assert!(matches!(refused, Err(CrewError::Invalid(_))), "{refused:?}");
     }
 }
@@ -459,10 +460,20 @@ fn step() -> impl Strategy<Value = (u64, String, String)> {
         "renew",
         "expire",
         "abandon",
+        "wait 400",
+        "hook",
+        "ask 60",
+        "free",
+        "hand",
+        "offer cyd",
+        "accept",
     ]);
-    (0_u64..40, who, verb, paths).prop_map(|(later, who, verb, paths)| {
-        let what =
-            if matches!(verb, "renew" | "expire" | "abandon") { verb.to_owned() } else { format!("{verb} {paths}") };
+    (0_u64..40, who, verb, paths, 1_u64..9).prop_map(|(later, who, verb, paths, number)| {
+        let what = match verb {
+            "renew" | "expire" | "abandon" => verb.to_owned(),
+            "free" | "hand" | "offer cyd" | "accept" => format!("{verb} {number}"),
+            _ => format!("{verb} {paths}"),
+        };
         (later, who.to_owned(), what)
     })
 }

@@ -33,6 +33,9 @@ impl Server {
 
     pub async fn read_inbox(&self, member: &Member, args: &Args) -> Reply {
         let agent = &member.caller.agent;
+        for message in args.get::<Vec<Position>>("ack") {
+            self.crew.ack(&member.caller, message, args.get("note")).await?;
+        }
         let (unread_only, since, limit) = (args.get("unread_only"), args.get("since"), args.get("limit"));
         let body_from = args.get::<bool>("bodies").then(|| args.get("body_from"));
         let (found, more) = self.crew.inbox(agent, unread_only, since, limit, None).await?;
@@ -48,12 +51,6 @@ impl Server {
             "status": "ok", "messages": messages, "has_more": has_more, "next_cursor": last.filter(|_| has_more),
             "acks_due": acks_due,
         }))
-    }
-
-    pub async fn ack_message(&self, member: &Member, args: &Args) -> Reply {
-        let message: Position = args.get("message_id");
-        self.crew.ack(&member.caller, message, args.get("note")).await?;
-        Ok(json!({ "status": "acknowledged", "message_id": message }))
     }
 }
 

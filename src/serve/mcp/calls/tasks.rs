@@ -28,6 +28,9 @@ impl Server {
     pub async fn next_task(&self, member: &Member, args: &Args) -> Reply {
         let target = |file: &str| member.target(file);
         let reserve = reserve(args, &target);
+        if let Some(id) = args.get::<Option<String>>("id") {
+            return Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve).await?));
+        }
         let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
         if claimed.is_none() {
             // Frees the tasks and leases of dead agents at once.
@@ -35,11 +38,6 @@ impl Server {
             (claimed, passed) = self.crew.next_task(&member.caller, reserve).await?;
         }
         Ok(claimed.map_or_else(|| no_task(passed), claimed_json))
-    }
-
-    pub async fn claim_task(&self, member: &Member, args: &Args) -> Reply {
-        let (id, target): (String, _) = (args.get("id"), |file: &str| member.target(file));
-        Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve(args, &target)).await?))
     }
 
     pub async fn update_task(&self, member: &Member, args: &Args) -> Reply {
@@ -83,8 +81,8 @@ impl Server {
         Ok(json!({ "status": "created", "tasks": tasks }))
     }
 
-    pub async fn task_details(&self, args: &Args) -> Reply {
-        let details = self.crew.task(&args.get::<String>("id")).await?;
+    async fn task_details(&self, id: &str) -> Reply {
+        let details = self.crew.task(id).await?;
         let short = |text: &Option<String>| text.as_ref().map(|text| beginning(text, RESULT_CHARS_MAX));
         let mut task = json!(details);
         task["notes"] = json!(beginning(&details.notes.join("\n"), NOTES_CHARS_MAX));
@@ -99,6 +97,9 @@ impl Server {
     }
 
     pub async fn list_tasks(&self, args: &Args) -> Reply {
+        if let Some(id) = args.get::<Option<String>>("id") {
+            return self.task_details(&id).await;
+        }
         let state: Option<State> = args.get::<String>("state").parse().ok();
         let (assignee, after): (Option<String>, usize) = (args.get("assignee"), args.get("cursor"));
         let tasks = self.crew.tasks(state).await?;

@@ -1,13 +1,12 @@
 //! Waiting for the log: events that concern an agent, and answers of the person.
 
-use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
-use crewlog_mq::{Error, Followed, Query, Recorded, Start};
+use crewlog_mq::{Error, Followed, Position, Query, Recorded, Start};
 use crewlog_planner::claim::{self, TaskEvent};
 use crewlog_planner::crew::asks::{self, Answer, Ask, AskEvent};
-use crewlog_planner::crew::leases::{self, LeaseEvent, LeaseHolder};
+use crewlog_planner::crew::leases;
 use crewlog_planner::crew::messages::{self, MessageEvent};
 use crewlog_planner::event;
 use crewlog_planner::lifecycle::State;
@@ -29,10 +28,9 @@ const TOGETHER_MAX: usize = 100;
 /// The shortest interval between two checks.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A waiting agent, with its leases and tasks at the start.
-struct Waiter {
-    holder: LeaseHolder,
-    leases: BTreeSet<u64>,
+/// A waiting agent, with its tasks at the start.
+struct Waiter<'a> {
+    agent: &'a str,
     tasks: Vec<String>,
 }
 
@@ -46,10 +44,12 @@ impl Server {
             Some(since) => since,
             None => crew.store().head().await?,
         };
-        let leases = crew.leases().await?.of_agent(agent).map(|(number, _)| number).collect();
-        let waiter = Waiter { holder: member.caller.holder(), leases, tasks: crew.tasks_of(agent).await? };
+        let waiter = Waiter { agent, tasks: crew.tasks_of(agent).await? };
         let mut items = pin!(crew.store().follow_marked(&crew.news(), Start::After(position)));
-        let mut events = Vec::new();
+        let wanted = |kind: &str| kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind);
+        let event = |position: Position, kind: &str, summary: &str| json!({ "position": position, "kind": kind, "summary": beginning(summary, CHARS_MAX) });
+        let known = if wanted("lease") { crew.notices(agent).await? } else { Vec::new() };
+        let mut events: Vec<_> = known.iter().map(|notice| event(position, "lease", notice)).collect();
         while events.len() < EVENTS_MAX {
             // After the first event, takes only those already in the log.
             let until = if events.is_empty() { deadline } else { Instant::now() };
@@ -60,10 +60,12 @@ impl Server {
                 Ok(Followed::Event(recorded)) => {
                     position = recorded.position;
                     let found = self.concerns(&waiter, &recorded).await?;
-                    let wanted = |kind: &str| kinds.is_empty() || kinds.iter().any(|wanted| wanted == kind);
                     if let Some((kind, summary)) = found.filter(|(kind, _)| wanted(kind)) {
-                        let summary = beginning(&summary, CHARS_MAX);
-                        events.push(json!({ "position": position, "kind": kind, "summary": summary }));
+                        events.push(event(position, kind, &summary));
+                    }
+                    if recorded.stream_id == leases::STREAM && wanted("lease") {
+                        let news = crew.notices(agent).await?;
+                        events.extend(news.iter().map(|notice| event(position, "lease", notice)));
                     }
                 }
                 Ok(Followed::CaughtUp(at)) => position = position.max(at),
@@ -80,8 +82,12 @@ impl Server {
     }
 
     /// The kind of an event and its summary for an agent; `None` if it does not concern the agent.
-    async fn concerns(&self, waiter: &Waiter, recorded: &Recorded) -> Result<Option<(&'static str, String)>, Refused> {
-        let agent = &waiter.holder.agent;
+    async fn concerns(
+        &self,
+        waiter: &Waiter<'_>,
+        recorded: &Recorded,
+    ) -> Result<Option<(&'static str, String)>, Refused> {
+        let agent = waiter.agent;
         Ok(match recorded.stream_id.as_str() {
             messages::STREAM => {
                 let MessageEvent::MessageSent { message, .. } = recorded.decode()? else { return Ok(None) };
@@ -100,7 +106,6 @@ impl Server {
                 let ready = self.crew.tasks(Some(State::Ready)).await?.into_iter().find(|task| task.id == id);
                 ready.map(|task| ("task", format!("{id} is ready: {}", task.title)))
             }
-            leases::STREAM => waiter.lease(recorded.decode()?).map(|summary| ("lease", summary)),
             claim::STREAM => {
                 let id = self.crew.task_name(&recorded.aggregate_id).await?;
                 let summary = waiter.own_task(id.as_deref().unwrap_or(&recorded.aggregate_id), recorded.decode()?);
@@ -184,26 +189,12 @@ impl Server {
     }
 }
 
-impl Waiter {
-    fn lease(&self, event: LeaseEvent) -> Option<String> {
-        if let LeaseEvent::LeasesGranted { request, waited: Some(_), .. } = event {
-            let paths: Vec<_> = request.targets.iter().map(|target| target.path.as_str()).collect();
-            let is_own = request.holder == self.holder;
-            return is_own.then(|| format!("your waiting request was granted: {}", paths.join(", ")));
-        }
-        let (LeaseEvent::LeasesExpired { leases, .. } | LeaseEvent::LeasesForced { leases, .. }) = event else {
-            return None;
-        };
-        let own: Vec<_> = leases.iter().filter(|lease| self.leases.contains(lease)).map(u64::to_string).collect();
-        let own = Some(own.join(", ")).filter(|own| !own.is_empty())?;
-        Some(format!("your leases {own} expired or were ended by the person: stop editing those files"))
-    }
-
+impl Waiter<'_> {
     /// A summary if another agent or a person ends the agent's claim.
     fn own_task(&self, id: &str, event: TaskEvent) -> Option<String> {
         let is_lost = match event {
             TaskEvent::TaskStopped { .. } | TaskEvent::TaskWithdrawn { .. } | TaskEvent::TimerFired { .. } => true,
-            TaskEvent::TaskClaimed { executor, .. } => executor.name != self.holder.agent,
+            TaskEvent::TaskClaimed { executor, .. } => executor.name != self.agent,
             _another => false,
         };
         let is_meant = is_lost && self.tasks.iter().any(|task| task == id);

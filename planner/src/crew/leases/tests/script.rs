@@ -19,7 +19,8 @@ pub fn holder(who: &str) -> LeaseHolder {
 }
 
 /// `exclusive PATHS`, `shared PATHS`, `strict PATHS`, `wait SECONDS PATHS`, `strict-shared`, `strict-wait`, `short PATHS` for a minute; `release`,
-/// `give NUMBER`, `renew`, `extend SECONDS`, `abandon [UP_TO]`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
+/// `hook PATHS` for an edit; `ask SECONDS PATHS`, `keep NUMBER`, `free NUMBER`, `hand NUMBER`; `offer AGENT NUMBERS`, `accept NUMBER`,
+/// `decline NUMBER`; `give NUMBER`, `renew`, `extend SECONDS`, `abandon [UP_TO]`, `force NUMBER`, `expire`, `edit PATH`, `refuse NUMBER PATH`.
 pub fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     let (verb, rest) = what.split_once(' ').unwrap_or((what, ""));
     let (now, holder) = (at(second), holder(who));
@@ -37,8 +38,32 @@ pub fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
     };
     match verb {
         "wait" | "strict-wait" => {
-            let wait_until = Some(now.plus(Duration::from_secs(number())));
-            LeaseCommand::Reserve { request: request(after_number()), wait_until, now }
+            let turn = Turn::Wait(now.plus(Duration::from_secs(number())));
+            LeaseCommand::Reserve { request: request(after_number()), turn, now }
+        }
+        "hook" => LeaseCommand::Reserve { request: request(rest), turn: Turn::Edit, now },
+        "ask" => {
+            let deadline = now.plus(Duration::from_secs(number()));
+            LeaseCommand::RequestRelease { request: request(after_number()), deadline, now }
+        }
+        "keep" | "free" | "hand" => {
+            let answer = match verb {
+                "keep" => ReleaseAnswer::Keep { until: at(second + 100) },
+                "free" => ReleaseAnswer::Release,
+                _ => ReleaseAnswer::HandOver,
+            };
+            LeaseCommand::AnswerRelease { agent, waiting: number(), answer, note: String::new(), now }
+        }
+        "offer" => {
+            let (to, leases) = rest.split_once(' ').unwrap_or((rest, ""));
+            let leases = leases.split_whitespace().map(|number| number.parse().expect(what)).collect();
+            let (next_step, note, until) = (String::new(), String::new(), at(second + 300));
+            let offer = Handoff { from: agent, to: to.to_owned(), tasks: Vec::new(), leases, next_step, note, until };
+            LeaseCommand::OfferHandoff { offer, now }
+        }
+        "accept" | "decline" => {
+            let (accepts, note) = (verb == "accept", String::new());
+            LeaseCommand::AnswerHandoff { handoff: number(), agent, accepts, note, now }
         }
         "release" => LeaseCommand::Release { agent, which: Which::All, now },
         "give" => LeaseCommand::Release { agent, which: Which::Numbers(vec![number()]), now },
@@ -58,7 +83,7 @@ pub fn command(second: u64, who: &str, what: &str) -> LeaseCommand {
             let target = Target::literal(after_number()).expect(rest);
             LeaseCommand::RefuseEdit { holder, target, lease: number(), now }
         }
-        _ => LeaseCommand::Reserve { request: request(rest), wait_until: None, now },
+        _ => LeaseCommand::Reserve { request: request(rest), turn: Turn::Behind, now },
     }
 }
 
@@ -75,6 +100,22 @@ pub fn shown(event: &LeaseEvent) -> String {
         LeaseEvent::LeasesExpired { leases, .. } => format!("expired {leases:?}"),
         LeaseEvent::LeasesAbandoned { leases, .. } => format!("abandoned {leases:?}"),
         LeaseEvent::LeasesForced { leases, by, .. } => format!("{by} ended {leases:?}"),
+        LeaseEvent::ReleaseRequested { waiting, of, .. } => format!("{waiting} asks {}", of.join(" ")),
+        LeaseEvent::ReleaseAnswered { waiting, agent, answer, .. } => match answer {
+            ReleaseAnswer::Release => format!("{agent} releases for {waiting}"),
+            ReleaseAnswer::Keep { .. } => format!("{agent} keeps"),
+            ReleaseAnswer::HandOver => format!("{agent} hands over to {waiting}"),
+        },
+        LeaseEvent::DeadlockDetected(Deadlock { ring, release, .. }) => {
+            let parts: Vec<_> = ring.iter().map(|part| format!("{} for {}", part.agent, part.lease)).collect();
+            format!("ring {}: release {release}", parts.join(" "))
+        }
+        LeaseEvent::HandoffOffered { handoff, offer, .. } => format!("{} offers {handoff} to {}", offer.from, offer.to),
+        LeaseEvent::HandoffAnswered { handoff, agent, is_accepted, .. } => {
+            format!("{agent} {} {handoff}", if *is_accepted { "accepts" } else { "ends" })
+        }
+        LeaseEvent::HandoffsEnded { handoffs } => format!("lapsed {handoffs:?}"),
+        LeaseEvent::LeasesTransferred { leases, first, to, .. } => format!("{leases:?} go to {to} as {first}"),
         LeaseEvent::EditRefused { target, lease, .. } => format!("refused {} under {lease}", target.path),
         LeaseEvent::UnleasedEdit { path, lease, .. } => match lease {
             Some(lease) => format!("{path} changed under {lease}"),

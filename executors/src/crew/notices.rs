@@ -1,0 +1,177 @@
+//! Facts about its leases that an agent hears once, from whichever of its calls and hooks comes first: requests that wait for
+//! its leases, grants, losses, offers and deadlocks.
+
+use crewlog_mq::{Append, CellChange, Error, Timestamp};
+use crewlog_planner::crew::leases::news::Notice;
+use crewlog_planner::crew::leases::{Deadlock, Handoff, LeaseNews, Leases, News, RingPart, Waiting};
+use crewlog_planner::crew::target::Target;
+
+use super::Refusal;
+use super::state::Crew;
+use crate::text::quoted_line;
+
+/// The most notices at once, and the most of a session that are remembered as given.
+const NOTICES_MAX: usize = 8;
+const KEPT_MAX: usize = 64;
+/// The space of cells with the keys of the notices that each agent has heard.
+const HEARD: &str = "heard";
+/// The most characters of a path, and of another agent's words.
+const PATH_CHARS_MAX: usize = 120;
+const WORDS_CHARS_MAX: usize = 120;
+
+impl Crew {
+    /// The number of notices that an agent has not heard.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn n_unheard(&self, agent: &str) -> Result<usize, Error> {
+        Ok(self.unheard(agent).await?.0.len())
+    }
+
+    /// The notices that an agent has not heard, which it hears now.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn notices(&self, agent: &str) -> Result<Vec<String>, Error> {
+        let (unheard, heard) = self.unheard(agent).await?;
+        if unheard.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (keys, texts): (Vec<_>, Vec<_>) = unheard.into_iter().take(NOTICES_MAX).unzip();
+        self.remember(HEARD, agent, &heard, &keys).await?;
+        Ok(texts)
+    }
+
+    /// The keys and texts of what an agent has not heard, and the keys of the rest.
+    async fn unheard(&self, agent: &str) -> Result<(Vec<(String, String)>, String), Error> {
+        let now = self.store.now();
+        let found: Vec<_> = {
+            let leases = self.leases().await?;
+            leases.notices(agent, now).iter().map(|notice| (notice.key(), text(notice, agent, &leases, now))).collect()
+        };
+        if found.is_empty() {
+            return Ok((found, String::new()));
+        }
+        let heard = self.store.cell(HEARD, &self.heard_key(agent)).await?.map(|cell| cell.value).unwrap_or_default();
+        let is_news = |(key, _): &(String, String)| !heard.lines().any(|known| known == key);
+        Ok((found.into_iter().filter(is_news).collect(), heard))
+    }
+
+    fn heard_key(&self, agent: &str) -> String {
+        format!("{}:{agent}", self.project)
+    }
+
+    /// Records that an agent hears something once. False if it has heard it.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub(super) async fn hears(&self, space: &str, agent: &str, key: &str) -> Result<bool, Refusal> {
+        let of = self.heard_key(agent);
+        let heard = self.store.cell(space, &of).await?.map(|cell| cell.value).unwrap_or_default();
+        if heard.lines().any(|known| known == key) {
+            return Ok(false);
+        }
+        self.remember(space, agent, &heard, &[key.to_owned()]).await?;
+        Ok(true)
+    }
+
+    /// Adds keys to the last ones that an agent has heard.
+    async fn remember(&self, space: &str, agent: &str, heard: &str, keys: &[String]) -> Result<(), Error> {
+        let mut kept: Vec<&str> = heard.lines().chain(keys.iter().map(String::as_str)).collect();
+        let last = kept.split_off(kept.len().saturating_sub(KEPT_MAX)).join("\n");
+        self.store.append(Append::default().cell(CellChange::set(space, &self.heard_key(agent), last))).await?;
+        Ok(())
+    }
+}
+
+fn text(notice: &Notice<'_>, agent: &str, leases: &Leases, now: Timestamp) -> String {
+    let path = |target: &Target| quoted_line(&target.path, PATH_CHARS_MAX);
+    let asks = |waiting: &Waiting| {
+        let paths = waiting.request.targets.iter().take(3).map(path).collect::<Vec<_>>().join(", ");
+        (waiting.request.holder.agent.clone(), paths, said(&waiting.request.reason))
+    };
+    match notice {
+        Notice::Awaited(number, waiting, lease) => {
+            let (asker, paths, reason) = asks(waiting);
+            let own = path(&lease.target);
+            format!(
+                "{asker} waits for {paths}{reason} as request {number}, and you lease {own}: release_paths frees it when you \
+                 are done, answer_release hands it over"
+            )
+        }
+        Notice::Asked(number, waiting, _, until) => {
+            let (asker, paths, reason) = asks(waiting);
+            let left = until.since(now).as_secs().div_ceil(60);
+            format!(
+                "{asker} asks you to release {paths}{reason} within {left} min: call answer_release with request {number} and \
+                 release, keep or hand_over; then the person decides"
+            )
+        }
+        Notice::Offered(number, offer) => {
+            format!("{}: handoff with number {number} and accept or refuse", offered(offer, leases))
+        }
+        Notice::Deadlocked(Deadlock { ring, release, .. }) => {
+            let part = |RingPart { agent, lease, .. }: &RingPart| {
+                let (of, on) = leases
+                    .get(*lease)
+                    .map_or_else(Default::default, |held| (held.holder.agent.clone(), path(&held.target)));
+                format!("{agent} waits for {on} of {of}")
+            };
+            let parts = ring.iter().map(part).collect::<Vec<_>>().join(", ");
+            let by = leases.get(*release).map_or_else(String::new, |lease| match lease.holder.agent == agent {
+                true => format!("you should release {}, lease {release}", path(&lease.target)),
+                false => format!("{} should release {}", lease.holder.agent, path(&lease.target)),
+            });
+            format!("a deadlock: {parts}; {by}")
+        }
+        Notice::Past(News { fact, .. }) => past(fact, leases, now),
+    }
+}
+
+/// The text of a past fact.
+fn past(fact: &LeaseNews, leases: &Leases, now: Timestamp) -> String {
+    let path = |target: &Target| quoted_line(&target.path, PATH_CHARS_MAX);
+    match fact {
+        LeaseNews::Granted { targets } => {
+            let paths = targets.iter().map(path).collect::<Vec<_>>().join(", ");
+            format!("your waiting request was granted: {paths}")
+        }
+        LeaseNews::Lost { lease, target, by } => {
+            let how = by.as_ref().map_or_else(|| "expired".to_owned(), |by| format!("was ended by {by}"));
+            let next = leases.overlapping(target, now).find(|(_, found)| found.is_exclusive);
+            let next = next.map_or_else(String::new, |(_, found)| format!(", and {} has it now", found.holder.agent));
+            format!("your lease {lease} on {} {how}{next}: stop editing it, or reserve it again", path(target))
+        }
+        LeaseNews::Kept { by, until, note } => {
+            format!("{by} keeps its leases for {} min more{}", until.since(now).as_secs().div_ceil(60), said(note))
+        }
+        LeaseNews::Answered { handoff, by, is_accepted: true, note } => {
+            format!("{by} has accepted your handoff {handoff}{}: it works on that now", said(note))
+        }
+        LeaseNews::Answered { handoff, by, is_accepted: false, note } => {
+            format!("{by} has refused your handoff {handoff}{}", said(note))
+        }
+    }
+}
+
+/// An offer in one line, with the files of its leases.
+#[must_use]
+pub fn offered(Handoff { from, tasks, leases: numbers, next_step, note, .. }: &Handoff, leases: &Leases) -> String {
+    let held = numbers.iter().filter_map(|number| leases.get(*number));
+    let paths =
+        held.map(|lease| quoted_line(&lease.target.path, PATH_CHARS_MAX)).take(4).collect::<Vec<_>>().join(", ");
+    let tasks = tasks.iter().map(|task| quoted_line(task, PATH_CHARS_MAX)).collect::<Vec<_>>().join(", ");
+    let on = if paths.is_empty() { paths } else { format!("leases on {paths}") };
+    let parts = [tasks, on].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" and ");
+    let next = if next_step.is_empty() {
+        String::new()
+    } else {
+        format!("; next step {}", quoted_line(next_step, WORDS_CHARS_MAX))
+    };
+    format!("{from} offers you {parts}{next}{}", said(note))
+}
+
+/// Another agent's words in brackets.
+fn said(words: &str) -> String {
+    if words.trim().is_empty() { String::new() } else { format!(" ({})", quoted_line(words, WORDS_CHARS_MAX)) }
+}
