@@ -71,12 +71,12 @@ impl Opencode {
         }
     }
 
-    fn event(&mut self, name: &str, properties: Value) -> Vec<Value> {
+    fn event(&mut self, name: &str, properties: &Value) -> Vec<Value> {
         self.runs(&json!(["event", { "event": { "type": name, "properties": properties } }]))
     }
 
     fn idle(&mut self, session: &str) -> usize {
-        let said = self.event("session.idle", json!({ "sessionID": session }));
+        let said = self.event("session.idle", &json!({ "sessionID": session }));
         assert!(
             said.iter().all(|line| line["text"].as_str().unwrap().starts_with("crewlog: you still hold ")),
             "{said:?}"
@@ -91,10 +91,10 @@ impl Opencode {
     }
 
     /// opencode asks its person for a permission.
-    fn asks(&mut self, id: &str, permission: &str, metadata: Value) {
+    fn asks(&mut self, id: &str, permission: &str, metadata: &Value) {
         let patterns = ["p"];
         let asked = json!({ "id": id, "sessionID": "root", "permission": permission, "patterns": patterns, "metadata": metadata });
-        assert_eq!(self.event("permission.asked", asked), Vec::<Value>::new());
+        assert_eq!(self.event("permission.asked", &asked), Vec::<Value>::new());
     }
 
     /// Waits until the inbox has `n` items, and returns them.
@@ -155,7 +155,7 @@ fn a_turn_continues_once_after_each_prompt_of_its_person() {
     assert_eq!(["root", "root"].map(|session| opencode.idle(session)), [1, 0]);
     // Its person has ended it, which opencode reports twice.
     opencode.prompt("root");
-    opencode.event("session.error", json!({ "sessionID": "root" }));
+    opencode.event("session.error", &json!({ "sessionID": "root" }));
     assert_eq!(["root", "root"].map(|session| opencode.idle(session)), [0, 0]);
 }
 
@@ -168,7 +168,7 @@ fn a_permission_of_opencode_is_answered_from_the_inbox() {
         ("a2", "edit", json!({ "filepath": "/a.txt", "diff": "d" }), "edit: /a.txt", &["deny", "not now"], "reject"),
         ("a3", "external_directory", json!({ "command": "ls /" }), elsewhere, &["allow"], "once"),
     ] {
-        opencode.asks("p", permission, metadata);
+        opencode.asks("p", permission, &metadata);
         let shown = format!("{shown}\n(in {})", opencode.scene.folder().display());
         let item = opencode.items(1).remove(0);
         assert!(item["text"].as_str().unwrap().contains(&shown), "{item}");
@@ -185,15 +185,15 @@ fn a_permission_of_opencode_is_answered_from_the_inbox() {
 fn an_answer_in_opencode_ends_the_entry_of_that_permission() {
     let mut opencode = Opencode::new();
     let command = |command: &str| json!({ "command": command });
-    opencode.asks("p1", "bash", command("cargo test"));
-    opencode.asks("p2", "bash", command("cargo doc"));
+    opencode.asks("p1", "bash", &command("cargo test"));
+    opencode.asks("p2", "bash", &command("cargo doc"));
     opencode.items(2);
     let replied = json!({ "sessionID": "root", "requestID": "p1", "reply": "once" });
-    assert_eq!(opencode.event("permission.replied", replied), Vec::<Value>::new());
+    assert_eq!(opencode.event("permission.replied", &replied), Vec::<Value>::new());
     assert!(opencode.items(1)[0]["text"].as_str().unwrap().contains("cargo doc"));
     // A rule of a program answers at once: nobody is asked.
-    opencode.asks("p3", "bash", command("cargo fmt"));
-    opencode.event("permission.replied", json!({ "sessionID": "root", "requestID": "p3", "reply": "once" }));
+    opencode.asks("p3", "bash", &command("cargo fmt"));
+    opencode.event("permission.replied", &json!({ "sessionID": "root", "requestID": "p3", "reply": "once" }));
     // Open entries end with opencode.
     opencode.runs(&json!(["experimental.chat.system.transform", { "sessionID": "root" }, { "system": [] }]));
     opencode.runs(&json!(["dispose"]));
