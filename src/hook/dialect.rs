@@ -60,6 +60,8 @@ pub enum Moment {
     After(Edits),
     /// The program asks its person whether a tool call may run.
     Permission,
+    /// The person has answered that in the program.
+    Answered,
     /// The agent is about to end its turn. Refusing repeated stops would never end.
     Stop { is_repeated: bool },
     /// The session, or the subagent, has ended.
@@ -144,8 +146,9 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
             edits => Moment::Before(edits),
         },
         "PostToolUse" | "PostToolUseFailure" | "AfterTool" => Moment::After(edits()?),
-        // Only of Claude Code is known that it waits for the answer.
-        "PermissionRequest" if host == Host::Claude => Moment::Permission,
+        // Only these are known to wait for the answer.
+        "PermissionRequest" if matches!(host, Host::Claude | Host::Opencode) => Moment::Permission,
+        "PermissionReplied" if host == Host::Opencode => Moment::Answered,
         "Stop" | "AfterAgent" => Moment::Stop { is_repeated: input.stop_hook_active.unwrap_or(false) },
         "SessionEnd" => Moment::End,
         "SubagentStop" if agent_id.is_some() => Moment::End,
@@ -155,8 +158,8 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         return Err(Error::custom("`cwd` is not an absolute path"));
     }
     let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
-    let tool =
-        input.tool_name.zip(input.tool_input).filter(|_| matches!(moment, Moment::Permission | Moment::After(_)));
+    let has_call = matches!(moment, Moment::Permission | Moment::Answered | Moment::After(_));
+    let tool = input.tool_name.zip(input.tool_input).filter(|_| has_call);
     let tool = tool.map(|(tool, input)| ToolCall::of(&tool, input.get()));
     Ok(Call { host, event, moment, session, agent, cwd, tool })
 }
@@ -226,11 +229,10 @@ pub fn printed(call: &Call, verdict: &Verdict) -> String {
             "hookEventName": call.event, "decision": { "behavior": "deny", "message": text },
         }}),
         (Verdict::Allow(_), _, _) if text.is_empty() => return text,
-        (_, Moment::End | Moment::Other, _)
+        (_, Moment::End | Moment::Answered | Moment::Other, _)
         | (Verdict::Allow(_), Moment::Permission, _)
         | (Verdict::Allow(_), Moment::Stop { .. }, _)
-        | (Verdict::Allow(_), Moment::Before(_), Host::Gemini | Host::Opencode)
-        | (Verdict::Refuse(_), Moment::Stop { .. }, Host::Opencode) => return String::new(),
+        | (Verdict::Allow(_), Moment::Before(_), Host::Gemini | Host::Opencode) => return String::new(),
         (Verdict::Refuse(_), _, Host::Gemini) => json!({ "decision": "deny", "reason": text }),
         (Verdict::Refuse(_), Moment::Stop { .. }, _) => json!({ "decision": "block", "reason": text }),
         (Verdict::Refuse(_), _, _) => json!({ "hookSpecificOutput": {

@@ -51,12 +51,18 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
             let lines = [start].into_iter().chain(notices).chain(hook.ready(&caller).await?);
             return Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")));
         }
-        Moment::Prompt | Moment::After(_) | Moment::Permission | Moment::Stop { .. } | Moment::End | Moment::Other => {}
+        Moment::Prompt
+        | Moment::After(_)
+        | Moment::Permission
+        | Moment::Answered
+        | Moment::Stop { .. }
+        | Moment::End
+        | Moment::Other => {}
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
     // The call has run, or the turn continues without it: its person has answered the dialog of the program.
     let which = match (&call.moment, &call.tool) {
-        (Moment::After(_), Some(tool)) => Some(Withdrawn::Call(tool.digest.clone())),
+        (Moment::After(_) | Moment::Answered, Some(tool)) => Some(Withdrawn::Call(tool.digest.clone())),
         (Moment::Prompt | Moment::Stop { .. }, _) => Some(Withdrawn::Calls),
         _others => None,
     };
@@ -66,6 +72,7 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     let mut lines = match &call.moment {
         Moment::Stop { is_repeated } => return hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => return hook.end(&caller, &agent).await,
+        Moment::Answered => return Ok(Verdict::Allow(String::new())),
         Moment::After(edits) => hook.after(&caller, edits).await?,
         Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Permission | Moment::Other => {
             hook.after(&caller, &Edits::default()).await?

@@ -87,10 +87,59 @@ judge() {
 
 # How many events of a type the log has.
 count_events() {
-    crewlog events -o jsonl | grep -c '"event_type":"'"$1"'"' || true
+    crewlog events -o jsonl 2>/dev/null | grep -c '"event_type":"'"$1"'"' || true
 }
 
 # Waits for an event of a type. The follower ends when it writes again, or after a minute.
 await_event() {
     grep -m1 -q '"event_type":"'"$1"'"' < <(exec timeout 60 crewlog events --follow -o jsonl)
+}
+
+# Waits for the event of a type, and prints it: `nth_event TYPE N`. Unlike a follower, nothing has the log open afterwards.
+nth_event() {
+    local deadline=$((SECONDS + 60))
+    until [ "$(count_events "$1")" -ge "$2" ]; do [ "$SECONDS" -lt "$deadline" ] || fail "event $2 of $1 does not come"; done
+    crewlog events -o jsonl | grep '"event_type":"'"$1"'"' | sed -n "$2p"
+}
+
+# Starts opencode as a server with a session, as a person in its terminal has one. Its requests: `opencode PATH JSON`.
+serve_opencode() {
+    AGENT_PORT=4998 "$here/run" opencode opencode "" "$stage/opencode.jsonl" &
+    served=$!
+    # A request that comes earlier is never answered.
+    grep -m1 -q listening < <(exec timeout 60 tail -n +1 -F "$stage/opencode.jsonl" 2>/dev/null) || fail "opencode does not start"
+    opencode session '{"title": "A scene"}' >"$stage/session" || fail "opencode has no session"
+    session=$(node -p 'JSON.parse(require("fs").readFileSync(0)).id' <"$stage/session")
+}
+
+opencode() {
+    curl -sSf --max-time 60 -H 'content-type: application/json' -d "$2" "http://127.0.0.1:4998/$1"
+}
+
+# A prompt of its person.
+prompt_opencode() {
+    opencode "session/$session/prompt_async" '{"parts": [{"type": "text", "text": "'"$1"'"}]}'
+}
+
+# Waits until the model of an agent was asked so often: `asked_model ID COUNT`.
+asked_model() {
+    local request="^{\"agent\":\"$1\",.*\"is_side\":false"
+    [ "$(timeout 60 tail -n +1 -f "$stage/requests.jsonl" 2>/dev/null | grep -m"$2" -c "$request")" = "$2" ] ||
+        fail "the model of $1 is not asked $2 times"
+}
+
+# Ends it, and waits for all processes below it: they have the log open.
+stop_opencode() {
+    local below
+    below=$(descendants "$served")
+    kill "$served"
+    wait "$served" || true
+    for pid in $below; do timeout 60 tail --pid="$pid" -f /dev/null || fail "$pid does not end"; done
+}
+
+descendants() {
+    for pid in $(cat "/proc/$1/task/"*/children 2>/dev/null); do
+        echo "$pid"
+        descendants "$pid"
+    done
 }

@@ -13,6 +13,7 @@ mod lists;
 mod mail;
 mod mcp;
 mod needs;
+mod opencode;
 pub mod recorded;
 mod snapshots;
 pub mod team;

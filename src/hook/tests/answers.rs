@@ -42,9 +42,9 @@ fn a_refusal_has_the_form_that_each_host_obeys() {
     // Before a tool call, and at a stop.
     let cases = [
         (Host::Claude, claude.clone(), block.clone()),
-        (Host::Codex, claude.clone(), block),
+        (Host::Codex, claude.clone(), block.clone()),
         (Host::Gemini, gemini.clone(), gemini),
-        (Host::Opencode, claude, Value::Null),
+        (Host::Opencode, claude, block),
     ];
     let [_, _, before, _, stop, ..] = moments();
     for (host, of_call, of_stop) in cases {

@@ -109,6 +109,9 @@ fn each_host_and_moment_is_recognised_by_its_fields() {
         (with(opencode("SessionStart"), &source), Host::Opencode, started()),
         (with(opencode("PreToolUse"), &tool), Host::Opencode, Moment::Other),
         (with(opencode("PostToolUse"), &tool), Host::Opencode, after()),
+        (opencode("PermissionRequest"), Host::Opencode, Moment::Permission),
+        (opencode("PermissionReplied"), Host::Opencode, Moment::Answered),
+        (claude("PermissionReplied"), Host::Claude, Moment::Other),
     ];
     for (input, host, moment) in cases {
         let call = read(&input);

@@ -23,7 +23,7 @@ use crate::context::agent_id;
 use crate::ui::text::sha256;
 
 /// The variable with the session of Claude Code.
-const CLAUDE_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
+pub const CLAUDE_SESSION: &str = "CLAUDE_CODE_SESSION_ID";
 /// The most handles kept; the oldest is forgotten.
 const HANDLES_MAX: usize = 2_000;
 
@@ -224,13 +224,13 @@ impl Members {
         Ok((Arc::new(Member { caller: joined.caller.clone(), worktree }), joined))
     }
 
-    /// The agent of this process, which Claude Code has started, if it has joined by a call or a hook.
-    pub async fn own_agent(&self, crew: &Crew) -> Result<Option<String>, Refusal> {
+    /// The agent of this process, if it has joined by a call, or by a hook with this session.
+    pub async fn own_agent(&self, crew: &Crew, session: Option<String>) -> Result<Option<String>, Refusal> {
         let own = match &self.own {
             Some(own) => own.lock().await.as_ref().map(|member| member.caller.agent.clone()),
             None => return Ok(None),
         };
-        let Some(session) = var(CLAUDE_SESSION).ok().filter(|_| own.is_none()) else { return Ok(own) };
+        let Some(session) = session.filter(|_| own.is_none()) else { return Ok(own) };
         Ok(crew.agents().await?.joined_as(&session, None).map(str::to_owned))
     }
 

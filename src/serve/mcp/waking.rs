@@ -1,9 +1,9 @@
 //! Wakes the idle session of this process by a line with counts, without any text of others: over the socket on which Claude
-//! Code takes messages, or by the queue of Codex, whose daemon never steers a turn with it. It gives no permission and answers
-//! nothing. One wake is outstanding until the session calls, and news wake once; unread messages once more after a while.
+//! Code or the plugin of opencode takes messages, or by the queue of Codex, whose daemon never steers a turn with it. It gives no
+//! permission and answers nothing. One wake is outstanding until the session calls, and news wake once; unread messages once more after a while.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::env::{var, var_os};
+use std::env::{current_dir, var, var_os};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::Stdio;
@@ -11,10 +11,11 @@ use std::time::Duration;
 use std::{fs, io};
 
 use crewlog_executors::crew::Refusal;
+use crewlog_executors::crew::process::parent_session;
 use crewlog_mq::{Position, Recorded, Start};
 use crewlog_planner::crew::asks::{self, AskEvent};
 use futures::StreamExt;
-use rustix::process::getppid;
+use rustix::process::{getppid, getuid};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
@@ -22,7 +23,9 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use uuid::Uuid;
 
+use super::identity::CLAUDE_SESSION;
 use super::server::Server;
+use crate::context::agent_id;
 use crate::context::config::{HooksConfig, Wake};
 use crate::ui::failure::Failure;
 use crate::ui::text::count;
@@ -47,6 +50,8 @@ enum Door {
     Socket(PathBuf),
     /// The queue of Codex, with its program.
     Queue(PathBuf),
+    /// The socket of the plugin of opencode, and the process that listens on it.
+    Plugin(PathBuf, i32),
 }
 
 /// The news of a session.
@@ -79,7 +84,9 @@ struct Waker {
 impl Server {
     /// Wakes the session of this process until it ends.
     pub async fn wake(&self, HooksConfig { wake, wakes_per_hour, .. }: HooksConfig) {
-        let Some(door) = Door::of_parent().filter(|_| wake != Wake::Off) else { return std::future::pending().await };
+        if wake == Wake::Off {
+            return std::future::pending().await;
+        }
         let news = self.crew.store().follow(&self.crew.news(), Start::Now);
         let (mut news, mut waker) = (pin!(news.ready_chunks(TOGETHER_MAX)), Waker::default());
         loop {
@@ -93,7 +100,9 @@ impl Server {
             // News that belong together come together, and a caller that waits for an answer gets it first.
             sleep(TOGETHER).await;
             let woken = async {
-                let Some(agent) = self.members.own_agent(&self.crew).await? else { return Ok(()) };
+                // That of opencode may open later than this process starts.
+                let Some(door) = Door::of_parent() else { return Ok(()) };
+                let Some(agent) = self.members.own_agent(&self.crew, door.session()).await? else { return Ok(()) };
                 let found = self.found(&agent, &mut waker, &events, wake).await?;
                 waker.announced.retain(|known| found.contains(known));
                 let n_calls = self.n_calls();
@@ -118,6 +127,7 @@ impl Server {
         let opened = async {
             match door {
                 Door::Socket(socket) => write(socket, text).await,
+                Door::Plugin(socket, program) => write_to_plugin(socket, *program, text).await,
                 Door::Queue(program) => queue(program, &session, text).await,
             }
         };
@@ -188,16 +198,34 @@ impl Waker {
 impl Door {
     /// That of the program that started this process: a program below it inherits its variables.
     fn of_parent() -> Option<Self> {
-        let parent = getppid()?.as_raw_nonzero().to_string();
+        let program = getppid()?.as_raw_nonzero().get();
+        let parent = program.to_string();
         let is_own = |socket: &PathBuf| socket.file_stem().is_some_and(|stem| *stem == *parent);
         if let Some(socket) = var_os(SOCKET).map(PathBuf::from).filter(is_own) {
             return Some(Self::Socket(socket));
+        }
+        // As the plugin derives it.
+        let folders = ["XDG_RUNTIME_DIR", "TMPDIR"].into_iter().filter_map(var_os).map(PathBuf::from);
+        let base = folders.into_iter().find(|folder| folder.is_absolute()).unwrap_or_else(|| "/tmp".into());
+        let folder = base.join(format!("crewlog-{}", getuid().as_raw()));
+        let socket = folder.join(format!("opencode-{parent}.sock"));
+        if socket.exists() {
+            return Some(Self::Plugin(socket, program));
         }
         let process = Path::new("/proc").join(parent);
         let (program, words) = (fs::read_link(process.join("exe")).ok()?, fs::read(process.join("cmdline")).ok()?);
         // A session outside of the daemon cannot be reached: its thread would run a second time.
         let is_daemon = words.split(|byte| *byte == 0).any(|word| word == b"app-server");
         (is_daemon && program.file_name()? == "codex").then_some(Self::Queue(program))
+    }
+
+    /// The session of its agent, which may have joined by a hook alone.
+    fn session(&self) -> Option<String> {
+        match self {
+            Self::Socket(_) => var(CLAUDE_SESSION).ok(),
+            Self::Plugin(..) => parent_session(agent_id().as_deref()),
+            Self::Queue(_) => None,
+        }
     }
 }
 
@@ -209,6 +237,17 @@ async fn write(socket: &Path, text: &str) -> io::Result<()> {
     let auth = var(TOKEN).ok().map(|token| format!("{}\n", json!({ "type": "auth", "token": token })));
     let mut stream = UnixStream::connect(socket).await?;
     stream.write_all(format!("{}{message}\n", auth.unwrap_or_default()).as_bytes()).await?;
+    stream.shutdown().await
+}
+
+async fn write_to_plugin(socket: &Path, program: i32, text: &str) -> io::Result<()> {
+    let mut stream = UnixStream::connect(socket).await?;
+    // An earlier process with its number may have left the path to another user.
+    if stream.peer_cred()?.pid() != Some(program) {
+        return Err(io::Error::other("another process listens there"));
+    }
+    let line = json!({ "directory": current_dir()?, "text": text });
+    stream.write_all(format!("{line}\n").as_bytes()).await?;
     stream.shutdown().await
 }
 

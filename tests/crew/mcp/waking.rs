@@ -1,4 +1,4 @@
-//! An idle session of Claude Code is woken over its socket.
+//! An idle session of Claude Code is woken over its socket, and one of opencode over that of its plugin.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::net::UnixListener;
@@ -14,7 +14,7 @@ use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
 use super::Client;
-use crate::cli::scene::{DEADLINE, Scene, named_pipe};
+use crate::cli::scene::{DEADLINE, Running, Scene, named_pipe};
 
 /// The socket of a session, whose program these tests stand for.
 struct Socket {
@@ -178,5 +178,35 @@ fn a_thread_of_codexs_daemon_is_woken_by_its_queue_and_another_codex_is_not() {
         } else {
             ann.call("read_inbox", json!({}));
         }
+    }
+}
+
+/// By its process: that of these tests has started the server, as opencode does.
+#[test]
+fn the_socket_of_a_plugin_is_used_only_if_the_own_program_listens_there() {
+    const COUNTS_BYTES: &str =
+        "require('net').createServer(stream => { let n = 0; stream.on('data', data => n += data.length)
+        .on('end', () => console.log(n)) }).listen(process.argv[1], () => console.log('ready'))";
+    for is_own in [true, false] {
+        let scene = Scene::with_repository();
+        scene.run(&["init", "--no-hosts"]).expect(0);
+        let folder = scene.around().join(format!("crewlog-{}", rustix::process::getuid().as_raw()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join(format!("opencode-{}.sock", std::process::id()));
+        let own = is_own.then(|| UnixListener::bind(&path).unwrap());
+        let mut other = (!is_own).then(|| Running::start(Command::new("node").args(["-e", COUNTS_BYTES]).arg(&path)));
+        other.iter_mut().for_each(|other| assert_eq!(other.stdout.line(), "ready"));
+        let mut server = scene.crewlog(&["mcp"]);
+        let mut ann = Client::start(server.env("AGENT_ID", "ann").env("XDG_RUNTIME_DIR", scene.around()));
+        ann.initialize("2025-06-18", "opencode");
+        ann.call("join", json!({}));
+        say(&scene, "ann");
+        if let Some(listener) = own {
+            let line = std::io::read_to_string(listener.accept().unwrap().0).unwrap();
+            let text = "crewlog: for you: 1 unread message; read_inbox, ask_person and next_task show them.";
+            let expected = json!({ "directory": scene.folder().canonicalize().unwrap(), "text": text });
+            assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), expected);
+        }
+        other.iter_mut().for_each(|other| assert_eq!(other.stdout.line(), "0"));
     }
 }
