@@ -7,7 +7,10 @@ use super::scene::{Running, Scene};
 
 const HEADINGS: [(&str, &[&str]); 3] = [
     ("Plans:", &["run", "work", "ls", "show", "logs", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew:", &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "leases", "why", "top", "serve"]),
+    (
+        "Crew:",
+        &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "lease", "leases", "why", "top", "serve"],
+    ),
     ("Log:", &["events", "replay", "diff", "fork", "stats", "export", "import", "keys"]),
 ];
 const HIDDEN: [&[&str]; 7] = [
