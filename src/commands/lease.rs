@@ -141,6 +141,6 @@ fn refused(session: &Session, hits: &[Hit], has_waited: bool) -> Failure {
     let failure = Failure::new(Code::Conflict, format!("the command is not run: {}", listed(hits)));
     let holder = hits.first().map_or("", |hit| hit.blocked.holder.agent.as_str());
     let ask = session.command(&format!("send {holder} --subject \"...\""));
-    let wait = if has_waited { "a longer --wait waits on" } else { "--wait 10m waits for them" };
+    let wait = if has_waited { "a longer --wait may help" } else { "--wait 10m waits for them" };
     failure.hint(wait).hint(format!("to ask {holder} for them: {ask}"))
 }

@@ -5,7 +5,7 @@ mod odd_names;
 mod offers;
 mod paths;
 mod permissions;
-mod rig;
+pub mod rig;
 mod sessions;
 mod trees;
 

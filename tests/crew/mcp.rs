@@ -57,7 +57,7 @@ impl Client {
         Self::start(&mut scene.crewlog(&["mcp"]))
     }
 
-    fn start(command: &mut Command) -> Self {
+    pub fn start(command: &mut Command) -> Self {
         command.env_remove("CLAUDE_CODE_SESSION_ID").env("CREWLOG_LOG", "error");
         let mut server = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let stdout = BufReader::new(server.stdout.take().unwrap());
@@ -66,7 +66,7 @@ impl Client {
         Self { server, lines, n_requests: 0, meta: Value::Null }
     }
 
-    fn initialize(&mut self, revision: &str, program: &str) -> Value {
+    pub fn initialize(&mut self, revision: &str, program: &str) -> Value {
         let client = json!({ "name": program, "version": "1" });
         let asked = json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": client });
         let answer = self.request("initialize", asked);
@@ -114,7 +114,7 @@ impl Client {
     }
 
     /// Ends like an agent program: closes the streams and waits.
-    fn close(mut self) {
+    pub fn close(mut self) {
         drop(self.server.stdin.take());
         assert!(self.server.wait().unwrap().success());
     }

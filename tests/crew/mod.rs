@@ -14,6 +14,7 @@ mod mail;
 mod mcp;
 mod needs;
 pub mod recorded;
+mod scripts;
 mod snapshots;
 pub mod team;
 mod together;

@@ -215,7 +215,7 @@ fn given() -> Result<Option<String>, CrewError> {
         return Ok(Some(name));
     }
     let shown: String = name.chars().take(80).collect();
-    let says = "no name of an agent: use up to 32 letters, digits, `.`, `_` and `-`";
+    let says = "no name for an agent: use up to 32 letters, digits, `.`, `_` and `-`, and no word such as `root`";
     Err(CrewError::Invalid(format!("{AGENT_ID} is {shown:?}, {says}")))
 }
 
