@@ -82,7 +82,7 @@ const HEADINGS: [(&str, &[&str]); 3] = [
         "Crew",
         &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "lease", "leases", "why", "top", "serve"],
     ),
-    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "keys"]),
+    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "keys"]),
 ];
 const GLOBAL: &str = "Global options";
 const WIDTH: usize = 8;
@@ -254,7 +254,7 @@ pub enum Command {
     Fork(Fork),
     /// Show statistics by project
     Stats(Stats),
-    /// Write the log, or one plan, as JSON lines
+    /// Write the log, or one plan, as JSON lines; import reads them
     Export(Export),
     /// Import an export
     ///

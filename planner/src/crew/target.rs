@@ -189,6 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn a_thing_has_a_kind_and_a_name() {
+        for thing in ["@port:5432", "@db:test", "@GPU-0:a", "@url:host:80", "@db:caf\u{e9}", "@db:x.rs"] {
+            let found = Target::thing(thing).expect(thing).expect(thing);
+            assert!(found.is_thing() && found.path == thing, "{thing}");
+            let file = Target::literal(thing).expect(thing);
+            assert_eq!((file.path.as_str(), file.is_thing()), (format!("./{thing}").as_str(), false));
+            assert_eq!(Target::written(&file.path).expect(thing), file, "it is read as it is shown");
+            assert!(!found.overlaps(&file) && !found.overlaps(&Target::written("@*").unwrap()));
+            assert!(file.overlaps(&Target::written("@*").unwrap()));
+        }
+        for path in ["@types", "@scope/a:b", "src/@port:5432", "./@port:5432", "port:5432"] {
+            assert_eq!(Target::thing(path), None, "{path}");
+        }
+        let long = format!("@db:{}", "x".repeat(512));
+        for wrong in
+            ["@:1", "@port:", "@po rt:1", "@port:a b", "@port:a/b", "@port:*", "@port:[1]", "@p_q:1", "@db:a\n", &long]
+        {
+            let refused = Target::thing(wrong).expect(wrong).expect_err(wrong).to_string();
+            assert!(refused.contains("of the form @KIND:NAME"), "{wrong}: {refused}");
+        }
+    }
+
+    #[test]
     fn other_texts_are_refused() {
         let long = "a/".repeat(300);
         let wide = "{a,b}".repeat(7);
