@@ -192,7 +192,8 @@ fn a_signal_reaches_the_command_and_the_leases_are_released() {
         clear(held.gate, &held.go);
     }
     let mut gate = Gate::new(&tree.0, "gate");
-    let script = format!("trap 'kill $!; exit 5' TERM; {}; sleep 1000 9>&- & wait", Gate::pass("gate"));
+    named_pipe(&tree.0, "go");
+    let script = format!("trap 'exit 5' TERM; exec 8<>go; {}; read x <&8", Gate::pass("gate"));
     let running = tree.0.start(&["lease", "a.txt", "--", "sh", "-c", &script]);
     gate.wait();
     running.signal(Signal::TERM);
@@ -289,6 +290,11 @@ fn a_script_takes_no_name_from_a_live_agent() {
     assert_eq!(ran.stdout, "bob\n");
     assert_eq!((tree.leases(), tree.present()), (vec!["bob b.txt".to_owned()], vec!["bob".to_owned()]));
     tree.run("", &["lease", "b.txt", "--", "true"]).expect(9);
+
+    assert_eq!(tree.hook("c1", edit("claude", tree.0.folder(), "d.txt")), "");
+    let mut below = tree.command(tree.0.folder(), "", &["lease", "d.txt", "--", "sh", "-c", "echo $AGENT_ID"]);
+    let ran = Running::start(below.env("CLAUDE_CODE_SESSION_ID", "c1")).finish().expect(0);
+    assert_eq!(ran.stdout, "claudecode-1\n", "a command that a session runs acts for it");
 }
 
 #[test]

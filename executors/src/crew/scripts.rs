@@ -1,5 +1,5 @@
 //! Scripts as agents of the crew: a command under leases, and commands that claim tasks and report on them. A script acts for the
-//! agent that `AGENT_ID` names.
+//! agent that `AGENT_ID` names, or that started it.
 
 use std::env;
 use std::future::Future;
@@ -25,6 +25,8 @@ use super::state::{Caller, Crew, Join};
 use super::worktree::Worktree;
 use crate::signs::stay;
 
+/// Variables with the session id of an agent program, which its commands get.
+pub const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];
 /// The name of the program in the profiles of scripts, and the start of a name that nobody gave.
 const PROGRAM: &str = "script";
 /// The beginning of the session of a script without a process of its own, before the name that it was given.
@@ -219,7 +221,8 @@ fn given() -> Result<Option<String>, CrewError> {
     Err(CrewError::Invalid(format!("{AGENT_ID} is {shown:?}, {says}")))
 }
 
-/// The agent that this process acts for: that of its session, else the one with the given name, unless another program has it.
+/// The agent that this process acts for: that of its run, else the one with the given name, unless another program has
+/// it. Without a name that of the session of the program that started it.
 async fn acting(crew: &Crew, given: Option<&str>) -> Result<Option<String>, Refusal> {
     let agents = crew.agents().await?;
     let secret = env::var(SESSION).ok().filter(|secret| !secret.is_empty());
@@ -228,7 +231,10 @@ async fn acting(crew: &Crew, given: Option<&str>) -> Result<Option<String>, Refu
     if let Some(held) = of_session.filter(|held| given.is_none_or(|given| given == *held)) {
         return Ok(Some(held.to_owned()));
     }
-    let Some(name) = given else { return Ok(None) };
+    let Some(name) = given else {
+        let sessions = SESSIONS.iter().filter_map(|name| env::var(name).ok()).chain(process::ancestors());
+        return Ok(sessions.filter_map(|session| agents.joined_as(&session, None).map(str::to_owned)).next());
+    };
     if let Some(held) = agents.joined_as(&format!("{BY_NAME}{name}"), None) {
         return Ok(Some(held.to_owned()));
     }
