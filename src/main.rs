@@ -94,7 +94,7 @@ fn main() -> ExitCode {
     // A question that nobody answered must not hold the program.
     runtime.shutdown_timeout(SHUTDOWN);
     match ended {
-        Ok(code) => code.into(),
+        Ok(code) => code,
         Err(failure) => {
             if failure.code != Code::Done {
                 say(&failure.to_string());
@@ -104,13 +104,18 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(cli: Cli) -> Result<Code, Failure> {
+async fn run(cli: Cli) -> Result<ExitCode, Failure> {
     // It has a log of its own.
     if let Command::Demo(Demo { listen, no_open }) = cli.command {
-        return demo::demo(&cli.global, listen, !no_open).await;
+        return Ok(demo::demo(&cli.global, listen, !no_open).await?.into());
     }
     let session = Session::new(&cli.global)?;
-    let ended = caller::ordered(session.by("cli", None), carry_out(&session, cli.command)).await;
+    let by = session.by("cli", None);
+    let ended = match cli.command {
+        // Its exit code is that of another program.
+        Command::Lease(args) => caller::ordered(by, commands::lease::lease(&session, args)).await.map(ExitCode::from),
+        command => caller::ordered(by, carry_out(&session, command)).await.map(ExitCode::from),
+    };
     session.place.close().await;
     session.say_where_passwords_go();
     ended
@@ -167,6 +172,9 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Task(Task::Edit(edit)) => task::edit(session, edit).await,
         Command::Task(Task::Skip(skip)) => task::skip(session, skip).await,
         Command::Task(Task::Move(order)) => task::reorder(session, order).await,
+        Command::Task(Task::Next) => task::next(session).await,
+        Command::Task(Task::Claim(claim)) => task::claim(session, claim).await,
+        Command::Task(Task::Release(release)) => task::release(session, release).await,
         Command::Task(Task::Done(done)) => task::done(session, done).await,
         Command::Task(Task::Fail(fail)) => task::fail(session, fail).await,
         Command::Task(Task::Ask(ask)) => task::ask(session, ask).await,
@@ -175,6 +183,8 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Top(at) => top::top(session, at.at).await,
         Command::Serve(serve @ Serve { command: None, .. }) => http::serve(session, serve.address()).await,
         Command::Work(work) => commands::work::work(session, work).await,
-        Command::Supervise | Command::Hook(_) | Command::Demo(_) => unreachable!("it is started without a session"),
+        Command::Supervise | Command::Hook(_) | Command::Demo(_) | Command::Lease(_) => {
+            unreachable!("it is executed before this")
+        }
     }
 }

@@ -19,6 +19,7 @@ pub mod inbox;
 pub mod init;
 #[cfg(feature = "sealing")]
 pub mod keys;
+pub mod lease;
 pub mod leases;
 pub mod logs;
 pub mod ls;
@@ -52,9 +53,9 @@ pub use self::keys::Keys;
 pub use self::{
     agents::Agents, agree::Agree, answer::Answer, cancel::Cancel, completions::Completions, db::Db, demo::Demo,
     diff::Diff, doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook, import::Import,
-    inbox::Inbox, init::Init, leases::Leases, logs::Logs, ls::Ls, pause::Pause, plan::Plan, replay::Replay,
-    resume::Resume, retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats, status::Status,
-    task::Task, why::Why, work::Work,
+    inbox::Inbox, init::Init, lease::Lease, leases::Leases, logs::Logs, ls::Ls, pause::Pause, plan::Plan,
+    replay::Replay, resume::Resume, retry::Retry, run::Run, send::Send, serve::Serve, show::Show, stats::Stats,
+    status::Status, task::Task, why::Why, work::Work,
 };
 
 /// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
@@ -77,8 +78,11 @@ const ELSEWHERE: [(&str, &str); 13] = [
 /// The commands that `crewlog -h` lists; the others are hidden.
 const HEADINGS: [(&str, &[&str]); 3] = [
     ("Plans", &["run", "work", "ls", "show", "logs", "resume", "pause", "cancel", "retry", "plan", "task"]),
-    ("Crew", &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "leases", "why", "top", "serve"]),
-    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "import", "keys"]),
+    (
+        "Crew",
+        &["init", "doctor", "inbox", "agree", "answer", "send", "agents", "lease", "leases", "why", "top", "serve"],
+    ),
+    ("Log", &["events", "replay", "diff", "fork", "stats", "export", "keys"]),
 ];
 const GLOBAL: &str = "Global options";
 const WIDTH: usize = 8;
@@ -213,6 +217,10 @@ pub enum Command {
     Doctor(Doctor),
     /// List the agents
     Agents(Agents),
+    /// Run a command under leases on files and things
+    ///
+    /// The leases last as long as the command. Its exit code is that of the command; 9 if others hold the leases.
+    Lease(Lease),
     /// List the leases on files, and conflicts
     Leases(Leases),
     /// Send a message to agents
@@ -246,7 +254,7 @@ pub enum Command {
     Fork(Fork),
     /// Show statistics by project
     Stats(Stats),
-    /// Write the log, or one plan, as JSON lines
+    /// Write the log, or one plan, as JSON lines; import reads them
     Export(Export),
     /// Import an export
     ///

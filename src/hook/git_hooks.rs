@@ -6,6 +6,7 @@ use std::io::Read;
 use std::process::ExitCode;
 
 use crewlog_executors::crew::process;
+use crewlog_executors::crew::scripts::SESSIONS;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_planner::crew::agents::Agent;
 
@@ -20,8 +21,6 @@ use crate::context::{Session, agent_id, is_below_agent};
 use crate::ui::failure::Failure;
 use crate::ui::terminal::say;
 
-/// Variables with the session id of an agent program.
-const SESSIONS: [&str; 2] = ["CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID"];
 /// The most bytes of git's input about a push.
 const PUSH_BYTES_MAX: u64 = 64 * 1024;
 

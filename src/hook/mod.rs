@@ -4,8 +4,8 @@
 //! `dialect`, `patch` and `shell` are pure; they open no file, no log and no connection.
 
 mod dialect;
-mod edits;
-mod facts;
+pub mod edits;
+pub mod facts;
 mod git;
 mod git_hooks;
 mod identity;

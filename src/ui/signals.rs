@@ -25,10 +25,14 @@ impl Signals {
     }
 
     pub async fn next(&mut self) {
+        self.next_kind().await;
+    }
+
+    pub async fn next_kind(&mut self) -> SignalKind {
         tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            Some(_) = OptionFuture::from(self.hang_up.as_mut().map(Signal::recv)) => {}
+            _ = self.interrupt.recv() => SignalKind::interrupt(),
+            _ = self.terminate.recv() => SignalKind::terminate(),
+            Some(_) = OptionFuture::from(self.hang_up.as_mut().map(Signal::recv)) => SignalKind::hangup(),
         }
     }
 }

@@ -6,7 +6,7 @@ mod offers;
 mod paths;
 mod permissions;
 mod queue;
-mod rig;
+pub mod rig;
 mod sessions;
 mod trees;
 

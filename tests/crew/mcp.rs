@@ -115,7 +115,7 @@ impl Client {
     }
 
     /// Ends like an agent program: closes the streams and waits.
-    fn close(mut self) {
+    pub fn close(mut self) {
         drop(self.server.stdin.take());
         assert!(self.server.wait().unwrap().success());
     }

@@ -15,6 +15,7 @@ mod mcp;
 mod needs;
 mod opencode;
 pub mod recorded;
+mod scripts;
 mod snapshots;
 pub mod team;
 mod together;

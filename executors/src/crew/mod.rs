@@ -31,6 +31,7 @@ pub mod project;
 pub mod reacting;
 mod refusal;
 pub mod runs;
+pub mod scripts;
 mod shared;
 mod signs;
 pub mod similar;

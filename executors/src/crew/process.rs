@@ -21,9 +21,19 @@ const STARTERS: [&str; 12] =
 
 /// The ancestors of this process, nearest first, without shells. Empty without `/proc`.
 pub fn ancestors() -> Vec<String> {
+    from(parent_id())
+}
+
+/// This process, as one of the ancestors of those that it starts. `None` without `/proc`.
+#[must_use]
+pub fn own() -> Option<String> {
+    from(std::process::id()).into_iter().next()
+}
+
+/// A process and its ancestors.
+fn from(mut pid: u32) -> Vec<String> {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let namespace = pid_namespace();
-    let (mut pid, mut found) = (parent_id(), Vec::new());
+    let (namespace, mut found) = (pid_namespace(), Vec::new());
     for _ in 0..ANCESTORS_MAX {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         let Some(Status { name, parent, started, .. }) = Status::of(&stat).filter(|_| pid > 1) else { break };

@@ -79,9 +79,12 @@ impl Worktree {
         Target::literal(&self.below_root(folder, written)?)
     }
 
-    /// A pattern if it has wildcards, else a file or folder. The wildcards in the name of a file or folder that exists are
-    /// literal: `app/[id]/new.tsx`.
+    /// A thing, a pattern if it has wildcards, else a file or folder. The wildcards in the name of a file or folder that exists
+    /// are literal: `app/[id]/new.tsx`.
     pub fn target(&self, folder: &Path, written: &str) -> Result<Target, TargetError> {
+        if let Some(thing) = Target::thing(written) {
+            return thing;
+        }
         let is_wild = |path: &Path| path.as_os_str().to_string_lossy().contains(WILDCARDS);
         let existing = Path::new(written).ancestors().find(|above| folder.join(above).symlink_metadata().is_ok());
         let (existing, path) = (existing.unwrap_or(Path::new("")), self.below_root(folder, written)?);

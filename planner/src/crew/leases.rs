@@ -233,7 +233,7 @@ impl Leases {
         for target in targets {
             let others = self.overlapping(target, now).filter(|(_, lease)| {
                 excludes(holder, &lease.holder, writes || lease.is_exclusive)
-                    && (strict || lease.is_strict || lease.holder.worktree == holder.worktree)
+                    && (strict || lease.is_strict || lease.holder.worktree == holder.worktree || target.is_thing())
             });
             blocked.extend(others.map(|(number, lease)| Blocked {
                 asked: target.clone(),
@@ -250,7 +250,7 @@ impl Leases {
 
     /// The live leases that overlap a target, by number.
     pub fn overlapping<'a>(&'a self, target: &Target, now: Timestamp) -> impl Iterator<Item = (u64, &'a Lease)> {
-        let (stem, pattern) = (target.stem(), target.pattern());
+        let (stem, pattern, thing) = (target.stem(), target.pattern(), target.is_thing());
         let folders = stem.match_indices('/').map(|(slash, _)| &stem[..slash]);
         let above = folders.chain([stem]).filter(|folder| !folder.is_empty()).chain([""]);
         let mut numbers: BTreeSet<u64> =
@@ -262,7 +262,7 @@ impl Leases {
         };
         numbers.extend(below.flat_map(|(_, numbers)| numbers));
         let leases = numbers.into_iter().filter_map(|number| self.live.get(&number).map(|lease| (number, lease)));
-        leases.filter(move |(_, lease)| now <= lease.until && pattern.overlaps(&lease.pattern))
+        leases.filter(move |(_, it)| now <= it.until && it.target.is_thing() == thing && pattern.overlaps(&it.pattern))
     }
 
     /// The events of a command as of `now`, before waiting requests are granted.

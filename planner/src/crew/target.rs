@@ -1,7 +1,8 @@
-//! The target of a lease: a file, a folder or a pattern in a repository, in normal form.
+//! The target of a lease: a file, a folder or a pattern in a repository, in normal form; or a thing of the machine.
 //!
 //! Paths are relative to the root of the worktree, use slashes, have no `.` and `..`, and are in Unicode NFC. This module
-//! reads no file system, so callers resolve links first.
+//! reads no file system, so callers resolve links first. A thing is written `@KIND:NAME`, as `@port:5432`. It overlaps with
+//! itself alone, in all worktrees. A path that looks like one starts with `./`.
 
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
@@ -11,11 +12,11 @@ use super::names::is_below;
 
 const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
-/// A file, a folder with all that is in it, or a pattern.
+/// A file, a folder with all that is in it, a pattern, or a thing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Target {
-    /// From the root of the worktree.
+    /// From the root of the worktree, or `@KIND:NAME`.
     pub path: String,
     /// False if wildcard characters are literal, as in `app/[id]/page.tsx`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -40,6 +41,11 @@ pub enum TargetError {
     TooLong { path: String, n_bytes: usize },
     #[error("{path} has too many alternatives, or `..` beside braces: write the patterns one by one")]
     TooComplex { path: String },
+    #[error(
+        "{text} is no thing of the form @KIND:NAME, as @port:5432: KIND has letters, digits and `-`, NAME no blanks and none of \
+         `/\\*?[]{{}}`, in at most {GLOB_BYTES_MAX} bytes; write ./{text} for a file"
+    )]
+    NoThing { text: String },
 }
 
 impl Target {
@@ -58,6 +64,26 @@ impl Target {
     /// Those of [`Target::literal`], and a pattern with too many alternatives.
     pub fn written(text: &str) -> Result<Self, TargetError> {
         Self::new(text, text.contains(WILDCARDS))
+    }
+
+    /// The thing that a text names; `None` for a path.
+    ///
+    /// # Errors
+    /// A text that begins like a thing and is none.
+    pub fn thing(text: &str) -> Option<Result<Self, TargetError>> {
+        let (kind, name) = text.strip_prefix('@').filter(|_| is_like_thing(text))?.split_once(':')?;
+        let is_refused = |c: char| c.is_whitespace() || c.is_control() || "/\\*?[]{}".contains(c);
+        let is_kind = !kind.is_empty() && kind.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let is_named = !name.is_empty() && !name.contains(is_refused) && text.len() <= GLOB_BYTES_MAX;
+        let thing = || Self { path: text.nfc().collect(), is_pattern: false };
+        let refused = || TargetError::NoThing { text: text.chars().take(80).collect::<String>() };
+        Some((is_kind && is_named).then(thing).ok_or_else(refused))
+    }
+
+    /// True for a thing, which is the same in all worktrees.
+    #[must_use]
+    pub fn is_thing(&self) -> bool {
+        is_like_thing(&self.path)
     }
 
     fn new(written: &str, is_pattern: bool) -> Result<Self, TargetError> {
@@ -87,6 +113,7 @@ impl Target {
         if is_pattern && !Pattern::fits(&path) {
             return Err(TargetError::TooComplex { path: shown() });
         }
+        let path = if is_like_thing(&path) { format!("./{path}") } else { path };
         Ok(Self { path, is_pattern })
     }
 
@@ -111,8 +138,13 @@ impl Target {
         let is_in = |path: &str, folder: &str| folder.is_empty() || is_below(path, folder);
         // Most targets are far apart, and creating patterns is slow.
         let are_near = is_in(self.stem(), other.stem()) || is_in(other.stem(), self.stem());
-        are_near && self.pattern().overlaps(&other.pattern())
+        are_near && self.is_thing() == other.is_thing() && self.pattern().overlaps(&other.pattern())
     }
+}
+
+/// True for a text that begins with `@`, and has a colon in its first part.
+fn is_like_thing(text: &str) -> bool {
+    text.starts_with('@') && text.split('/').next().is_some_and(|first| first.contains(':'))
 }
 
 /// The names of a path after resolving `.` and `..`; `None` if it leaves its root.
@@ -154,6 +186,29 @@ mod tests {
         assert_eq!(page.stem(), "app/[id]/page.tsx");
         assert!(!page.pattern().overlaps(&Target::literal("app/i/page.tsx").unwrap().pattern()));
         assert!(page.pattern().overlaps(&Target::written("app/**").unwrap().pattern()));
+    }
+
+    #[test]
+    fn a_thing_has_a_kind_and_a_name() {
+        for thing in ["@port:5432", "@db:test", "@GPU-0:a", "@url:host:80", "@db:caf\u{e9}", "@db:x.rs"] {
+            let found = Target::thing(thing).expect(thing).expect(thing);
+            assert!(found.is_thing() && found.path == thing, "{thing}");
+            let file = Target::literal(thing).expect(thing);
+            assert_eq!((file.path.as_str(), file.is_thing()), (format!("./{thing}").as_str(), false));
+            assert_eq!(Target::written(&file.path).expect(thing), file, "it is read as it is shown");
+            assert!(!found.overlaps(&file) && !found.overlaps(&Target::written("@*").unwrap()));
+            assert!(file.overlaps(&Target::written("@*").unwrap()));
+        }
+        for path in ["@types", "@scope/a:b", "src/@port:5432", "./@port:5432", "port:5432"] {
+            assert_eq!(Target::thing(path), None, "{path}");
+        }
+        let long = format!("@db:{}", "x".repeat(512));
+        for wrong in
+            ["@:1", "@port:", "@po rt:1", "@port:a b", "@port:a/b", "@port:*", "@port:[1]", "@p_q:1", "@db:a\n", &long]
+        {
+            let refused = Target::thing(wrong).expect(wrong).expect_err(wrong).to_string();
+            assert!(refused.contains("of the form @KIND:NAME"), "{wrong}: {refused}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crewlog_planner::plan::NodeKind;
 use crewlog_planner::state::Task;
 use serde_json::json;
 
+use super::claim::{self, agent};
 use crate::cli::typed::{BY_PERSON, InPlan};
 use crate::consent::{keep, withdraw};
 use crate::context::Session;
@@ -92,6 +93,15 @@ pub async fn report(session: &Session, typed: &InPlan, ending: Ending, said: &st
     let mut target = Target::find_to_tell(session, &typed.plan).await?;
     let task = target.task(session, &typed.name)?.clone();
     let (id, name) = (task.plan.id, task.plan.name());
+    let claimed = format!("{}/{name}", target.plan);
+    if let Some((crew, script)) = agent(session).await?
+        && crew.tasks_of(&script.caller().agent).await?.contains(&claimed)
+    {
+        claim::report(&crew, &script, &claimed, ending).await?;
+        target.planner = planning::catch_up(&target.store, &target.plan, target.tags.clone()).await?;
+        propagate(&target.store, &target.plan).await?;
+        return target.say(session, &format!("task {name} {said}")).await;
+    }
     if task.status != TaskStatus::Running {
         let command = |word| session.command_in(word, &target.plan, &name);
         let hint = match task.status {

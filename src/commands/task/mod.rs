@@ -3,6 +3,7 @@
 mod add;
 mod ask;
 pub mod changing;
+mod claim;
 mod done;
 mod edit;
 mod fail;
@@ -14,6 +15,7 @@ use clap::Subcommand;
 
 pub use self::add::{AddTask, add};
 pub use self::ask::{Ask, ask};
+pub use self::claim::{Claim, Release, claim, next, release};
 pub use self::done::{Done, done};
 pub use self::edit::{EditTask, edit};
 pub use self::fail::{Fail, fail};
@@ -31,6 +33,14 @@ pub enum Task {
     Skip(Skip),
     /// Make a task wait for other tasks than before
     Move(Move),
+    /// Claim the next ready task, for the agent AGENT_ID
+    ///
+    /// With leases on its files. The exit code is 4 if none is ready.
+    Next,
+    /// Claim a task, for the agent AGENT_ID
+    Claim(Claim),
+    /// Give a claimed task back, for the agent AGENT_ID
+    Release(Release),
     /// Report that you have done a task
     Done(Done),
     /// Report that a task cannot be done

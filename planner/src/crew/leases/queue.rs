@@ -33,8 +33,9 @@ impl Leases {
         for (number, Waiting { request: theirs, until, .. }) in
             earlier.filter(|(_, earlier)| !waiters.contains(earlier.request.holder.agent.as_str()))
         {
+            let meets = meeting(request, theirs);
             for asked in &request.targets {
-                if let Some(target) = theirs.targets.iter().find(|target| target.overlaps(asked)) {
+                if let Some(target) = theirs.targets.iter().find(|target| meets(target, asked)) {
                     blocked.push(Blocked {
                         asked: asked.clone(),
                         by: By::Waiting(*number),
@@ -67,10 +68,10 @@ impl Leases {
         let before = self.waiting.iter().take_while(move |(number, _)| Some(*number) != waiting);
         before.filter(move |(_, earlier)| {
             let theirs = &earlier.request;
+            let meets = meeting(request, theirs);
             now <= earlier.until
                 && excludes(&request.holder, &theirs.holder, theirs.is_exclusive || request.is_exclusive)
-                && (theirs.holder.worktree == request.holder.worktree || theirs.is_strict || request.is_strict)
-                && theirs.targets.iter().any(|target| request.targets.iter().any(|asked| target.overlaps(asked)))
+                && theirs.targets.iter().any(|target| request.targets.iter().any(|asked| meets(target, asked)))
         })
     }
 
@@ -331,12 +332,18 @@ impl Leases {
     }
 }
 
+/// Decides on targets of two requests: those of other worktrees meet if one is strict, or if they are things.
+fn meeting(one: &Request, other: &Request) -> impl Fn(&Target, &Target) -> bool {
+    let are_near = one.holder.worktree == other.holder.worktree || one.is_strict || other.is_strict;
+    move |one, other| (are_near || other.is_thing()) && one.overlaps(other)
+}
+
 /// The number of the lease that a waiting request would wait for, of those that are granted now.
 fn waits_for_new(waiting: &Request, new: &Request, first: u64) -> Option<u64> {
-    let meets = excludes(&waiting.holder, &new.holder, waiting.is_exclusive || new.is_exclusive)
-        && (waiting.holder.worktree == new.holder.worktree || waiting.is_strict || new.is_strict);
-    let is_met = |target: &Target| waiting.targets.iter().any(|asked| asked.overlaps(target));
-    let mut numbered = (first..).zip(&new.targets).filter(|_| meets);
+    let excludes = excludes(&waiting.holder, &new.holder, waiting.is_exclusive || new.is_exclusive);
+    let meets = meeting(waiting, new);
+    let is_met = |target: &Target| waiting.targets.iter().any(|asked| meets(asked, target));
+    let mut numbered = (first..).zip(&new.targets).filter(|_| excludes);
     numbered.find(|(_, target)| is_met(target)).map(|(number, _)| number)
 }
 

@@ -58,6 +58,21 @@ fn shared_leases_overlap_with_each_other_only() {
 }
 
 #[test]
+fn a_thing_is_leased_once_in_all_worktrees_and_no_path_covers_it() {
+    check(&[
+        (0, "ada", "exclusive @port:5432 a.rs", "ada has 1+2"),
+        (1, "bob@w2", "exclusive a.rs @port:5432", "@port:5432 is held by ada"),
+        (1, "bob", "exclusive @p* ./@port:5432 @port:543 **/*.5432", "bob has 3+4"),
+        (1, "bob@w2", "shared @db:test", "bob has 7+1"),
+        (1, "cyd@w3", "shared @db:test", "cyd has 8+1"),
+        (2, "dan@w2", "wait 100 @port:5432", "dan waits as 1"),
+        (3, "ada", "release", "released [1, 2], dan has 9+1"),
+        (4, "ada", "exclusive @port:5432", "@port:5432 is held by dan"),
+        (4, "dan/sub@w3", "exclusive @port:5432", "dan/sub has 10+1"),
+    ]);
+}
+
+#[test]
 fn an_overlap_with_another_worktree_is_granted_as_a_merge_risk_unless_strict() {
     check(&[
         (0, "ada", "exclusive src/a.rs", "ada has 1+1"),

@@ -27,6 +27,20 @@ fn a_waiting_request_blocks_later_requests_but_not_the_agents_it_waits_for_and_n
 }
 
 #[test]
+fn a_request_for_a_thing_comes_before_later_ones_of_all_worktrees() {
+    check(&[
+        (0, "ada", "exclusive @port:1 a.rs", "ada has 1+2"),
+        (1, "bob@w2", "wait 600 @port:1 b.rs", "bob waits as 1"),
+        (2, "ada", "release", "released [1, 2], bob has 3+2"),
+        (3, "cyd", "wait 600 @port:1", "cyd waits as 2"),
+        (4, "dan@w3", "exclusive @port:1", "@port:1 is held by bob"),
+        (5, "bob@w2", "release", "released [3, 4], cyd has 5+1"),
+        (6, "dan@w3", "wait 600 @port:1 c.rs", "dan waits as 3"),
+        (7, "eve@w4", "exclusive c.rs", "eve has 6+1"),
+    ]);
+}
+
+#[test]
 fn a_waiting_request_does_not_block_an_agent_that_it_waits_for_through_others() {
     check(&[
         (0, "ada", "exclusive a.rs", "ada has 1+1"),

@@ -9,7 +9,8 @@ pub fn at(second: u64) -> Timestamp {
 }
 
 pub fn targets(written: &str) -> Vec<Target> {
-    written.split_whitespace().map(|path| Target::written(path).expect(path)).collect()
+    let target = |text: &str| Target::thing(text).unwrap_or_else(|| Target::written(text)).expect(text);
+    written.split_whitespace().map(target).collect()
 }
 
 /// `ada` works in the worktree `w1`, `ada@w2` in another.
