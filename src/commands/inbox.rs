@@ -34,7 +34,7 @@ pub const ITEM: [&[&str]; 2] =
 
 /// The fields of a message, likewise.
 const MESSAGE: [&[&str]; 2] =
-    [&["message", "from", "importance", "sent_at"], &["subject", "body", "thread", "is_unread", "ack_is_due"]];
+    [&["message", "from", "importance", "sent_at"], &["subject", "body", "thread", "receipt", "ack_is_due"]];
 
 pub async fn inbox(session: &Session, args: Inbox) -> Result<Code, Failure> {
     let as_of = views(session).await?.as_of(args.at.at).await?;

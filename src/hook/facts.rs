@@ -151,7 +151,13 @@ pub async fn at_start(crew: &Crew, agent: &str, worktree: &str) -> Result<String
     text += if others.is_empty() { "No other agent is present.\n" } else { "\n" };
     let _ = writeln!(text, "You{}", work(&leases, agent, &of(agent)));
     drop(leases);
-    let _ = writeln!(text, "{}.", count(n_unread, "unread message"));
+    let is_going_on = !of(agent).is_empty();
+    let _ = writeln!(
+        text,
+        "{}.{}",
+        count(n_unread, "unread message"),
+        if is_going_on { " get_brief shows your work so far." } else { "" }
+    );
     text += "The crewlog tools: get_status shows agents and leases, reserve_paths leases files, next_task claims a task, \
              read_inbox reads messages.";
     Ok(text)

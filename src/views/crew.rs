@@ -235,7 +235,7 @@ impl MessageView {
             thread: message.thread,
             importance: json!(message.importance),
             sent_at: rfc3339(mail.at),
-            is_unread: mail.is_unread,
+            receipt: json!(mail.receipt),
             ack_is_due: mail.ack_is_due,
         }
     }

@@ -147,7 +147,9 @@ pub struct MessageView {
     #[schema(value_type = String)]
     pub importance: Value,
     pub sent_at: String,
-    pub is_unread: bool,
+    /// How far it has come to the agent: sent, offered by a hook, woken for it, or read.
+    #[schema(value_type = String)]
+    pub receipt: Value,
     pub ack_is_due: bool,
 }
 

@@ -13,7 +13,8 @@ const HEADINGS: [(&str, &[&str]); 3] = [
     ),
     ("Log:", &["events", "replay", "diff", "fork", "stats", "export", "keys"]),
 ];
-const HIDDEN: [&[&str]; 7] = [
+const HIDDEN: [&[&str]; 8] = [
+    &["brief"],
     &["status"],
     &["hook"],
     &["supervise"],

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use crewlog_mq::{Position, Query, Range, Recorded, Timestamp};
+use crewlog_mq::{Append, CellChange, Error, Position, Query, Range, Recorded, Timestamp};
 use crewlog_planner::crew::agents::{Agent, Agents, Liveness};
 use crewlog_planner::crew::messages::{self, Message, MessageCommand, MessageEvent, Messages, Sender};
 use crewlog_planner::crew::names::EVERYONE;
+
+use serde::Serialize;
 
 use super::Refusal;
 use super::state::{Caller, Crew};
 
 /// Messages read at a time from the log.
 const PAGE: usize = 200;
+/// The space of cells with the last message for which each agent was woken.
+const WOKEN: &str = "woken";
 
 /// A message, as one reader sees it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,10 +26,23 @@ pub struct Mail {
     pub message: Message,
     /// When it was sent.
     pub at: Timestamp,
-    /// True if this reader has yet to read it.
-    pub is_unread: bool,
+    /// How far it has come to this reader.
+    pub receipt: Receipt,
     /// True if this reader has yet to acknowledge it.
     pub ack_is_due: bool,
+}
+
+/// How far a message has come to a reader. It is read once the reader has taken its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum Receipt {
+    Sent,
+    /// A hook has told the reader of it.
+    Offered,
+    /// The reader's turn was started for it.
+    Woken,
+    Read,
 }
 
 impl Crew {
@@ -89,6 +106,8 @@ impl Crew {
         let open: Messages = self.at(position).await?;
         let unread: BTreeSet<_> = open.unread(agent).collect();
         let due: BTreeSet<_> = open.acks_due(agent).collect();
+        let offered = open.offered_up_to(agent);
+        let woken = if unread.is_empty() { Position(0) } else { self.woken_up_to(agent).await? };
         // Start at the oldest unread one.
         let after = match unread.first().filter(|_| unread_only) {
             Some(first) => after.max(Position(first.0.saturating_sub(1))),
@@ -102,17 +121,34 @@ impl Crew {
                 let MessageEvent::MessageSent { message, at } = recorded.decode()? else { continue };
                 let position = recorded.position;
                 let (is_unread, ack_is_due) = (unread.contains(&position), due.contains(&position));
+                let receipt = match position {
+                    _ if !is_unread => Receipt::Read,
+                    _ if position <= woken => Receipt::Woken,
+                    _ if position <= offered => Receipt::Offered,
+                    _ => Receipt::Sent,
+                };
                 if !message.to.contains(agent) || (unread_only && !is_unread) {
                     continue;
                 }
                 if found.len() == limit {
                     return Ok((found, true));
                 }
-                found.push(Mail { position, message, at, is_unread, ack_is_due });
+                found.push(Mail { position, message, at, receipt, ack_is_due });
             }
             rest = range.rest(&page);
         }
         Ok((found, false))
+    }
+
+    /// Records that an agent's turn was started for its messages up to this one, in a cell since nothing depends on it.
+    pub async fn woke(&self, agent: &str, up_to: Position) -> Result<(), Error> {
+        let cell = CellChange::set(WOKEN, &self.cell_of(agent), up_to.0.to_string());
+        self.store.append(Append::default().cell(cell)).await.map(drop)
+    }
+
+    async fn woken_up_to(&self, agent: &str) -> Result<Position, Error> {
+        let cell = self.store.cell(WOKEN, &self.cell_of(agent)).await?;
+        Ok(Position(cell.and_then(|cell| cell.value.parse().ok()).unwrap_or_default()))
     }
 
     /// The unread messages of people to an agent.

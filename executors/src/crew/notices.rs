@@ -20,12 +20,12 @@ const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 120;
 
 impl Crew {
-    /// The number of notices that an agent has not heard.
+    /// The keys of the notices that an agent has not heard.
     ///
     /// # Errors
     /// A fault of the log.
-    pub async fn n_unheard(&self, agent: &str) -> Result<usize, Error> {
-        Ok(self.unheard(agent).await?.0.len())
+    pub async fn unheard_keys(&self, agent: &str) -> Result<Vec<String>, Error> {
+        Ok(self.unheard(agent).await?.0.into_iter().map(|(key, _)| key).collect())
     }
 
     /// The notices that an agent has not heard, which it hears now.
@@ -52,12 +52,13 @@ impl Crew {
         if found.is_empty() {
             return Ok((found, String::new()));
         }
-        let heard = self.store.cell(HEARD, &self.heard_key(agent)).await?.map(|cell| cell.value).unwrap_or_default();
+        let heard = self.store.cell(HEARD, &self.cell_of(agent)).await?.map(|cell| cell.value).unwrap_or_default();
         let is_news = |(key, _): &(String, String)| !heard.lines().any(|known| known == key);
         Ok((found.into_iter().filter(is_news).collect(), heard))
     }
 
-    fn heard_key(&self, agent: &str) -> String {
+    /// The cell of an agent in a space of the log.
+    pub(super) fn cell_of(&self, agent: &str) -> String {
         format!("{}:{agent}", self.project)
     }
 
@@ -66,7 +67,7 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub(super) async fn hears(&self, space: &str, agent: &str, key: &str) -> Result<bool, Refusal> {
-        let of = self.heard_key(agent);
+        let of = self.cell_of(agent);
         let heard = self.store.cell(space, &of).await?.map(|cell| cell.value).unwrap_or_default();
         if heard.lines().any(|known| known == key) {
             return Ok(false);
@@ -79,7 +80,7 @@ impl Crew {
     async fn remember(&self, space: &str, agent: &str, heard: &str, keys: &[String]) -> Result<(), Error> {
         let mut kept: Vec<&str> = heard.lines().chain(keys.iter().map(String::as_str)).collect();
         let last = kept.split_off(kept.len().saturating_sub(KEPT_MAX)).join("\n");
-        self.store.append(Append::default().cell(CellChange::set(space, &self.heard_key(agent), last))).await?;
+        self.store.append(Append::default().cell(CellChange::set(space, &self.cell_of(agent), last))).await?;
         Ok(())
     }
 }

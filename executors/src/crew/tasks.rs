@@ -208,7 +208,7 @@ impl Crew {
         }
     }
 
-    fn find(&self, board: &Board, id: &str) -> Result<(String, TaskId), Refusal> {
+    pub(super) fn find(&self, board: &Board, id: &str) -> Result<(String, TaskId), Refusal> {
         let missing = || Refusal::NoTask(format!("there is no open task {id:?}; `list_tasks` lists them"));
         let (plan, name) = id.split_once('/').ok_or_else(missing)?;
         let (_, view) = board.views(&self.project).find(|(known, _)| *known == plan).ok_or_else(missing)?;
@@ -432,7 +432,7 @@ pub async fn standing_plan(store: &EventStore, project: &str, name: &str) -> Res
 }
 
 /// The point of view of agents: any of them may take a task that has no command.
-fn observing<T>(holders: &Holders, judge: impl FnOnce(&Observed<'_>) -> T) -> T {
+pub(super) fn observing<T>(holders: &Holders, judge: impl FnOnce(&Observed<'_>) -> T) -> T {
     judge(&Observed {
         now: None,
         is_live: &|holder| holders.is_live(holder),

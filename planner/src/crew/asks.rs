@@ -140,6 +140,12 @@ impl Asks {
         self.answered.get(&number)
     }
 
+    /// The answered questions of an agent with their answers, the oldest first.
+    pub fn answers_to(&self, agent: &str) -> impl Iterator<Item = (u64, &Ask, &Answer)> {
+        let own = self.answered.iter().filter(move |(_, (ask, _))| ask.agent == agent);
+        own.map(|(number, (ask, answer))| (*number, ask, answer))
+    }
+
     /// The number of this question, if it is open.
     #[must_use]
     pub fn number_of(&self, ask: &Ask) -> Option<u64> {

@@ -157,10 +157,16 @@ impl Messages {
         self.unread.get(agent).into_iter().flatten().copied()
     }
 
+    /// The last message that an agent was notified of.
+    #[must_use]
+    pub fn offered_up_to(&self, agent: &str) -> Position {
+        self.offered.get(agent).copied().unwrap_or_default()
+    }
+
     /// The number of unread messages it has not been notified of.
     #[must_use]
     pub fn n_new(&self, agent: &str) -> usize {
-        let offered = self.offered.get(agent).copied().unwrap_or_default();
+        let offered = self.offered_up_to(agent);
         self.unread(agent).filter(|message| *message > offered).count()
     }
 

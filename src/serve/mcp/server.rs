@@ -134,6 +134,7 @@ impl Server {
             "send_message" => self.send_message(member, args).await,
             "read_inbox" => self.read_inbox(member, args).await,
             "wait_for_events" => self.wait_for_events(member, args).await,
+            "get_brief" => self.brief(member, args).await,
             "get_status" => self.status(member, args).await,
             "ask_person" => self.ask_person(member, args).await,
             other => unreachable!("{other} is in tools.toml and not here"),

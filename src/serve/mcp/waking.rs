@@ -60,6 +60,8 @@ enum News {
     Message(Position),
     Answer(u64),
     Step(String),
+    /// About its leases.
+    Notice(String),
 }
 
 impl News {
@@ -112,6 +114,10 @@ impl Server {
                     return Ok(());
                 }
                 self.open(&door, &agent, &said(&found)).await?;
+                let message = |news: &News| if let News::Message(position) = news { Some(*position) } else { None };
+                if let Some(last) = found.iter().filter_map(message).max() {
+                    self.crew.woke(&agent, last).await?;
+                }
                 let now = Instant::now();
                 waker.sent.push_back(now);
                 (waker.outstanding, waker.has_repeated) = (Some((now, n_calls)), is_repeat);
@@ -164,7 +170,9 @@ impl Server {
         let n_before = if given.is_empty() { 0 } else { self.crew.n_idle_before(agent).await? };
         let steps = given.into_iter().skip(n_before).take(1).map(|offer| News::Step(offer.target));
         let answers = waker.answers.iter().map(|number| News::Answer(*number));
-        Ok(messages.into_iter().map(News::Message).chain(answers).chain(steps).collect())
+        let notices = if wake == Wake::All { self.crew.unheard_keys(agent).await? } else { Vec::new() };
+        let notices = notices.into_iter().map(News::Notice);
+        Ok(messages.into_iter().map(News::Message).chain(answers).chain(steps).chain(notices).collect())
     }
 }
 
@@ -175,6 +183,7 @@ fn said(found: &BTreeSet<News>) -> String {
         (n(News::is_message), "unread message"),
         (n(|news| matches!(news, News::Answer(_))), "answer"),
         (n(|news| matches!(news, News::Step(_))), "ready step"),
+        (n(|news| matches!(news, News::Notice(_))), "lease notice"),
     ];
     let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, noun)| count(*n, noun)).collect::<Vec<_>>();
     format!("crewlog: for you: {}; read_inbox, ask_person and next_task show them.", parts.join(", "))

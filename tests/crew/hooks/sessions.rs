@@ -225,3 +225,17 @@ fn a_nested_program_with_the_name_ends_nothing() {
     assert!(rig.leases().is_empty());
     assert_eq!(rig.0.events_of_type("AgentJoined").len(), 1);
 }
+
+#[test]
+fn a_message_that_a_hook_has_counted_is_offered() {
+    let rig = Rig::new();
+    rig.asks("ann", "SessionStart");
+    let receipt = || {
+        let listed = rig.0.run(&["inbox", "--agent", "ann", "-o", "json"]).json();
+        listed["messages"][0]["receipt"].as_str().unwrap().to_owned()
+    };
+    rig.0.run(&["send", "ann", "--subject", "Hi", "--body", "there"]).expect(0);
+    assert_eq!(receipt(), "sent");
+    rig.asks("ann", "UserPromptSubmit");
+    assert_eq!(receipt(), "offered");
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Client, assert_has};
+use super::{Client, assert_has, until};
 use crate::cli::scene::Scene;
 
 fn news(answer: &Value) -> Vec<&str> {
@@ -137,4 +137,55 @@ fn agents_in_a_ring_and_the_person_read_of_it_once() {
     ada.call("release_paths", json!({}));
     assert_eq!(scene.run(&["inbox", "-o", "json"]).json()["items"], json!([]));
     assert_eq!(scene.events_of_type("DeadlockDetected").len(), 1);
+}
+
+#[test]
+fn a_brief_tells_a_successor_all_that_the_log_knows_of_a_lost_agent() {
+    let scene = Scene::with_repository();
+    let [mut ada, mut bob, _cyd] = team(&scene);
+    let tasks = json!([
+        { "key": "x", "title": "the lexer" },
+        { "key": "y", "title": "the parser", "description": "by hand", "files": ["p.rs"], "depends_on": ["x"] },
+    ]);
+    ada.call("create_tasks", json!({ "tasks": tasks }));
+    bob.call("next_task", json!({ "id": "backlog/1" }));
+    bob.call("update_task", json!({ "id": "backlog/1", "status": "done", "note": "tokens have positions" }));
+    bob.call("reserve_paths", json!({ "paths": ["b.rs"] }));
+    until(|| ada.call("next_task", json!({ "id": "backlog/2" })), |claimed| claimed["status"] == "claimed");
+    let progress = json!({ "id": "backlog/2", "status": "progress", "step": "expressions", "next_step": "statements", "note": "see p.rs" });
+    ada.call("update_task", progress);
+    ada.call("reserve_paths", json!({ "paths": ["q.rs"], "reason": "tests" }));
+    ada.call("ask_person", json!({ "text": "May I use \u{1b}[2J pratt?" }));
+    let full = ada.call("report", json!({ "state": "working", "context_usage": 80 }));
+    assert!(full["next"].as_str().unwrap().contains("handoff"), "{full}");
+    assert_eq!(ada.call("report", json!({ "state": "working", "context_usage": 79 }))["next"], Value::Null);
+
+    let expected = [
+        "Brief of the work of ada",
+        "Task backlog/2: \"the parser\" (running)",
+        "  notes: \"by hand\"",
+        "  files: p.rs",
+        "  step: expressions",
+        "  next step: statements",
+        "  remark: \"see p.rs\"",
+        "  before it, backlog/1: \"tokens have positions\"",
+        "Holds lease 2 on p.rs (\"task backlog/2\")",
+        "Holds lease 3 on q.rs (tests)",
+        "Question a1, \"May I use \\\\u{1b}[2J pratt?\": open",
+    ];
+    let brief = bob.call("get_brief", json!({ "of": "ada" }))["brief"].as_str().unwrap().to_owned();
+    for line in expected {
+        assert!(brief.lines().any(|found| found == line), "{line} in\n{brief}");
+    }
+    ada.kill();
+    // It has lost its leases; its task says where to continue.
+    let taken = until(|| bob.call("next_task", json!({ "id": "backlog/2" })), |taken| taken["status"] == "claimed");
+    assert_has(&taken["task"], &json!({ "next_step": "statements" }));
+    for of in ["backlog/2", "bob"] {
+        let shown = scene.run(&["brief", of]).expect(0).stdout;
+        assert!(shown.contains("Brief of the work of bob") && shown.contains("next step: statements"), "{shown}");
+    }
+    scene.run(&["brief", "nobody"]).expect(4);
+    scene.run(&["brief"]).expect(1);
+    assert_has(&bob.call("get_brief", json!({ "of": "backlog/9" })), &json!({ "code": "refused" }));
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{Client, assert_has, until};
 use crate::cli::scene::{DEADLINE, Gate, Scene, named_pipe};
 
-const TOOLS: [&str; 19] = [
+const TOOLS: [&str; 20] = [
     "join",
     "leave",
     "report",
@@ -32,6 +32,7 @@ const TOOLS: [&str; 19] = [
     "send_message",
     "read_inbox",
     "wait_for_events",
+    "get_brief",
     "get_status",
     "ask_person",
 ];

@@ -13,7 +13,7 @@ use crewlog_mq::EventStore;
 use crewlog_planner::crew::asks::Answer;
 use serde_json::{Value, json};
 
-use super::Client;
+use super::{Client, until};
 use crate::cli::scene::{DEADLINE, Running, Scene, named_pipe};
 
 /// The socket of a session, whose program these tests stand for.
@@ -116,6 +116,47 @@ fn a_session_with_a_task_keeps_no_other_from_the_next_step() {
     let _ann = session(&scene, "ann", &socket);
     scene.run(&["plan", "set", &plan, "parallelism=3"]).expect(0);
     assert_eq!(socket.text(), "crewlog: for you: 1 ready step; read_inbox, ask_person and next_task show them.");
+}
+
+/// The receipt of the last message to an agent.
+fn receipt(scene: &Scene, agent: &str) -> String {
+    let listed = scene.run(&["inbox", "--agent", agent, "--all", "-o", "json"]).json();
+    listed["messages"].as_array().unwrap().last().unwrap()["receipt"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_message_is_sent_woken_for_and_read_only_by_its_reader() {
+    let scene = Scene::with_repository();
+    let socket = Socket::of(&scene, std::process::id());
+    let mut ann = session(&scene, "ann", &socket);
+    let mut bob = Client::of_another_program(&scene, "bob");
+    bob.call("send_message", json!({ "to": ["ann"], "subject": "Hi", "body": "by an agent" }));
+    assert_eq!(receipt(&scene, "ann"), "sent");
+    say(&scene, "ann");
+    socket.text();
+    until(|| json!(receipt(&scene, "ann")), |receipt| receipt == "woken");
+    ann.call("read_inbox", json!({ "mark_read": false }));
+    assert_eq!(receipt(&scene, "ann"), "woken", "a look is no reading");
+    ann.call("read_inbox", json!({}));
+    assert_eq!(receipt(&scene, "ann"), "read");
+}
+
+#[test]
+fn news_about_leases_wake_only_if_the_settings_say_so() {
+    for (config, text) in [("wake = 'all'", "1 lease notice"), ("", "1 unread message")] {
+        let scene = Scene::with_repository();
+        scene.write("crewlog.toml", format!("[hooks]\n{config}\n"));
+        let socket = Socket::of(&scene, std::process::id());
+        let mut ann = session(&scene, "ann", &socket);
+        ann.call("reserve_paths", json!({ "paths": ["a.rs"] }));
+        let mut bob = Client::of_another_program(&scene, "bob");
+        bob.call("request_release", json!({ "paths": ["a.rs"], "reason": "secret words" }));
+        if config.is_empty() {
+            say(&scene, "ann");
+        }
+        let woken = socket.text();
+        assert!(woken.starts_with(&format!("crewlog: for you: {text};")), "{woken}");
+    }
 }
 
 /// By the settings, the sender and the socket: true if it wakes.

@@ -65,6 +65,12 @@ impl Leases {
         notices
     }
 
+    /// The files that an agent was refused because of leases that are still live, and their holders.
+    pub fn refused_to(&self, agent: &str) -> impl Iterator<Item = (String, String)> {
+        let own = self.refused.iter().filter(move |(_, holder, _)| holder.agent == agent);
+        own.filter_map(|(lease, _, target)| Some((target.path.clone(), self.live.get(lease)?.holder.agent.clone())))
+    }
+
     /// Keeps the facts of an event that agents should hear, before it is applied.
     pub(super) fn keep_news(&mut self, event: &LeaseEvent) {
         let lost = |leases: &[u64], by: &Option<String>| {

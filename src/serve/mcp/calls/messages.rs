@@ -1,6 +1,6 @@
 //! Messages between agents.
 
-use crewlog_executors::crew::Mail;
+use crewlog_executors::crew::{Mail, Receipt};
 use crewlog_mq::Position;
 use crewlog_planner::crew::messages::{Message, Sender};
 use serde_json::{Value, json};
@@ -56,7 +56,7 @@ impl Server {
 
 /// A message, with its body from a given character on.
 fn mail_json(mail: &Mail, body_from: Option<usize>) -> Value {
-    let Mail { position, message, at, is_unread, ack_is_due } = mail;
+    let Mail { position, message, at, receipt, ack_is_due } = mail;
     let sender = match &message.from {
         Sender::Agent(_) => "agent",
         Sender::Person(_) => "person",
@@ -74,7 +74,7 @@ fn mail_json(mail: &Mail, body_from: Option<usize>) -> Value {
     });
     json!({
         "message_id": position, "from": message.from.name(), "sender": sender, "subject": message.subject, "body": body,
-        "thread": message.thread, "importance": message.importance, "ack_required": ack_is_due, "unread": is_unread,
+        "thread": message.thread, "importance": message.importance, "ack_required": ack_is_due, "unread": *receipt != Receipt::Read,
         "at": rfc3339(*at),
     })
 }

@@ -1,5 +1,6 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
+use crewlog_executors::crew::briefs::CONTEXT_FULL;
 use crewlog_executors::projecting::Projected;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
@@ -14,6 +15,9 @@ use crate::serve::mcp::reply::{Refused, Reply};
 use crate::serve::mcp::server::Server;
 use crate::views::TaskNames;
 
+/// The advice for an agent whose context is nearly full.
+pub const WHEN_FULL: &str = "your context is nearly full: say with update_task where to continue (next_step), or hand over your work \
+                             with handoff; a successor gets all of it by get_brief";
 const GUIDE: &str = "Before you edit files, call reserve_paths and edit only what it grants. Take work with next_task and report it \
                      with update_task. Read messages with read_inbox. Release files as soon as you are done, and call leave at \
                      the end.";
@@ -65,7 +69,13 @@ impl Server {
         };
         self.crew.report(&member.caller, report).await?;
         let unread = self.crew.messages().await?.unread(&member.caller.agent).count();
-        Ok(json!({ "status": "ok", "unread": unread }))
+        let is_full = args.get::<Option<u8>>("context_usage").is_some_and(|usage| usage >= CONTEXT_FULL);
+        Ok(json!({ "status": "ok", "unread": unread, "next": is_full.then_some(WHEN_FULL) }))
+    }
+
+    pub async fn brief(&self, member: &Member, args: &Args) -> Reply {
+        let of = args.get::<Option<String>>("of").unwrap_or_else(|| member.caller.agent.clone());
+        Ok(json!({ "status": "ok", "brief": self.crew.brief(&of).await?.text() }))
     }
 
     pub async fn status(&self, member: &Member, args: &Args) -> Reply {
