@@ -2,9 +2,11 @@
 
 use crewlog_mq::Cause;
 use serde::Serialize;
+use uuid::Uuid;
 
 tokio::task_local! {
     static CALLER: By;
+    static CORRELATION: Uuid;
 }
 
 /// The author of an order, and the face that it came by.
@@ -56,9 +58,18 @@ pub async fn ordered<T>(by: By, work: impl Future<Output = T>) -> T {
     CALLER.scope(by, work).await
 }
 
+/// Runs something whose events can be found by this correlation.
+pub async fn correlated<T>(id: Uuid, work: impl Future<Output = T>) -> T {
+    CORRELATION.scope(id, work).await
+}
+
 /// The cause of a command from outside: a request of the current caller, if there is one.
 #[must_use]
 pub fn request() -> Cause {
     let by = CALLER.try_with(|by| serde_json::to_value(by).ok()).ok().flatten();
-    by.iter().fold(Cause::request(), Cause::by)
+    let request = by.iter().fold(Cause::request(), Cause::by);
+    match CORRELATION.try_with(|id| *id) {
+        Ok(id) => request.correlated(id),
+        Err(_outside) => request,
+    }
 }

@@ -120,6 +120,13 @@ impl Cause {
         Self { command: Some(command), ..self }
     }
 
+    /// Gives its events this correlation, by which a later call finds them.
+    #[must_use]
+    pub fn correlated(mut self, id: Uuid) -> Self {
+        self.metadata.correlation_id = Some(id);
+        self
+    }
+
     /// Stores its author in `extra.by` of the metadata of each event.
     #[must_use]
     pub fn by(mut self, by: &Value) -> Self {

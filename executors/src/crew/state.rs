@@ -139,6 +139,12 @@ impl Crew {
         self.life.executor(name)
     }
 
+    /// True if a process is proven dead.
+    #[must_use]
+    pub fn has_died(&self, process: &Executor) -> bool {
+        self.life.is_dead(process)
+    }
+
     /// Everything written for the project's agents, leases, messages, questions and tasks.
     #[must_use]
     pub fn news(&self) -> Query {

@@ -95,7 +95,7 @@ pub async fn command(
     let executing = tokio::spawn(async move {
         let payload = crate::ui::text::sha256(&json!([name, fields]).to_string());
         let call = perform(&api, &caller, &name, fields);
-        once(&api.crew, &format!("@{}", caller.name()), &key, payload, call).await
+        once(&api.crew, &format!("@{}", caller.name()), &key, payload, |_| true, call).await
     });
     executing.await.map_err(|_| Problem::bug("the command"))?.map(Json)
 }

@@ -79,6 +79,7 @@ impl From<Repeated> for Problem {
         let hint = match repeated {
             Repeated::KeyReused => "choose another key for another call",
             Repeated::InProgress => "call again in a moment",
+            Repeated::ResultLost => "do not repeat it: look at its effect",
         };
         Self::new(StatusCode::CONFLICT, repeated.to_string()).hint(hint)
     }

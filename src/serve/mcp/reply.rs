@@ -114,6 +114,9 @@ impl From<Repeated> for Refused {
         let (code, next) = match repeated {
             Repeated::KeyReused => ("key_reused", "choose another key for another call"),
             Repeated::InProgress => ("in_progress", "call again in a moment"),
+            Repeated::ResultLost => {
+                ("done", "do not repeat it: look at its effect with list_tasks, list_leases or read_inbox")
+            }
         };
         Self::new(code, repeated.to_string(), next)
     }

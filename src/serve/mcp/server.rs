@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crewlog_executors::crew::Crew;
+use crewlog_mq::Recorded;
+use crewlog_planner::crew::agents;
 use crewlog_planner::crew::asks::ANSWERED_MAX;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
@@ -106,7 +108,8 @@ impl Server {
             Ok(result)
         };
         let Some(key) = args.get::<Option<String>>(KEY) else { return call.await };
-        once(&self.crew, &member.caller.agent, &format!("{}/{key}", args.tool.name), args.digest(), call).await
+        let (key, is_effect) = (format!("{}/{key}", args.tool.name), |recorded: &Recorded| is_effect(&args, recorded));
+        once(&self.crew, &member.caller.agent, &key, args.digest(), is_effect, call).await
     }
 
     fn check_rate(&self, agent: &str, calls_max: u32) -> Result<(), Refused> {
@@ -139,6 +142,17 @@ impl Server {
             "ask_person" => self.ask_person(member, args).await,
             other => unreachable!("{other} is in tools.toml and not here"),
         }
+    }
+}
+
+/// True for an event that a call appends last. The call itself shows that its agent is there.
+fn is_effect(args: &Args, recorded: &Recorded) -> bool {
+    let (tool, event) = (args.tool.name.as_str(), recorded.event_type.as_str());
+    let ends = matches!(args.get::<String>("status").as_str(), "done" | "failed" | "released");
+    match tool {
+        "leave" => event == "AgentLeft",
+        "update_task" if ends => matches!(event, "TaskCompleted" | "TaskFailed" | "TaskReleased"),
+        _another => recorded.stream_id != agents::STREAM,
     }
 }
 

@@ -344,6 +344,31 @@ fn racing_calls_with_one_key_have_one_effect_and_one_result() {
     assert_eq!(scene.events_of_type("MessageSent").len(), 1);
 }
 
+/// The server is killed at all moments of a call: its key is settled at once by the proof that it is dead.
+#[test]
+fn a_call_of_a_killed_server_has_one_effect_and_its_key_is_settled_at_once() {
+    let scene = Scene::with_repository();
+    let mut lost = 0;
+    for round in 0..24_u64 {
+        let mut agent = Client::named(&scene, "ada");
+        agent.call("join", json!({}));
+        let letter = json!({ "to": ["ada"], "subject": format!("s{round}"), "body": "b", "idempotency_key": format!("k{round}") });
+        let call = json!({ "name": "send_message", "arguments": letter });
+        agent.write(&json!({ "jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": call }).to_string());
+        std::thread::park_timeout(Duration::from_micros(round * 500));
+        agent.kill();
+        let mut again = Client::named(&scene, "ada");
+        let result = again.call("send_message", letter);
+        lost += usize::from(result["code"] == "done");
+        assert!(result["status"] == "sent" || result["code"] == "done", "{result}");
+        again.close();
+        let sent = scene.events_of_type("MessageSent");
+        let subject = json!(format!("s{round}"));
+        assert_eq!(sent.iter().filter(|event| event["message"]["subject"] == subject).count(), 1, "round {round}");
+    }
+    assert!(lost < 24, "not every moment is after the effect");
+}
+
 #[test]
 fn results_stay_small_with_a_thousand_leases() {
     let scene = Scene::with_repository();
