@@ -103,6 +103,14 @@ pub fn notices(notices: &[String]) -> Option<String> {
     (!notices.is_empty()).then(|| lines.collect::<Vec<_>>().join("\n"))
 }
 
+/// The warning of a session that is open in two processes.
+pub fn twin(agent: &str) -> String {
+    format!(
+        "crewlog: this session is open in another process too, and both are {agent}: leases do not keep one from the files of \
+         the other. Tell the person, and work in one of them."
+    )
+}
+
 pub fn unread(n_unread: usize) -> String {
     format!("crewlog: {}; read_inbox shows them.", count(n_unread, "unread message"))
 }

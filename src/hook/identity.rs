@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crewlog_executors::crew::process::named;
+use crewlog_executors::crew::process::{is_elsewhere, named};
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Join, Refusal};
 use crewlog_planner::claim::Executor;
@@ -134,6 +134,12 @@ impl Hook<'_> {
             program,
         };
         Ok(self.crew.join(Join { wish, session, profile }).await?.caller)
+    }
+
+    /// True if the program of an agent runs, and is certainly none above the hook: a second process has its session.
+    pub fn is_twin(&self, agent: &Agent) -> bool {
+        program_of(agent).is_some_and(|program| is_elsewhere(program, &self.origin.ancestors))
+            && !self.crew.is_dead(agent)
     }
 
     /// The relation of the hook to an agent.

@@ -44,11 +44,13 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     match &call.moment {
         Moment::Before(edits) => return hook.before(edits).await,
         Moment::Start => {
+            let twin = hook.known().await?.filter(|(_, agent)| hook.is_twin(agent) && hook.tie(agent) == Tie::Session);
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
             let start = facts::at_start(crew, &caller.agent, &hook.here.name).await?;
             let notices = facts::notices(&crew.notices(&caller.agent).await?);
-            let lines = [start].into_iter().chain(notices).chain(hook.ready(&caller).await?);
+            let twin = twin.map(|(caller, _)| facts::twin(&caller.agent));
+            let lines = [start].into_iter().chain(twin).chain(notices).chain(hook.ready(&caller).await?);
             return Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")));
         }
         Moment::Prompt
@@ -250,7 +252,8 @@ impl Hook<'_> {
 
     /// The end of a session, or of a subagent.
     async fn end(&self, caller: &Caller, agent: &Agent) -> Result<Verdict, Refusal> {
-        if self.tie(agent) == Tie::Session {
+        // Another process that has the same session may still use it.
+        if self.tie(agent) == Tie::Session && !self.is_twin(agent) {
             let note = "its session ended".to_owned();
             self.crew.leave(caller, LeaveOutcome::Success, note, String::new()).await?;
         }

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::rig::{Rig, claude, edit, join_as, join_with, profile, refused, with};
-use crate::cli::scene::Running;
+use crate::cli::scene::{Running, named_pipe};
 
 /// Starts a program that acts as ann. `{NAME}` in its script runs a hook with this input, `{program}` is the program.
 fn program(rig: &Rig, script: &str, inputs: &[(&str, Value)]) -> Running {
@@ -238,4 +238,27 @@ fn a_message_that_a_hook_has_counted_is_offered() {
     assert_eq!(receipt(), "sent");
     rig.asks("ann", "UserPromptSubmit");
     assert_eq!(receipt(), "offered");
+}
+
+/// Another process gives the session id of a live one: by hand, or since a session was resumed twice.
+#[test]
+fn a_session_in_two_processes_is_warned_and_neither_ends_the_other() {
+    let rig = Rig::new();
+    let inputs = [("edit", edit_of(&rig, "s1", "a.txt")), ("end", of(&rig, "s1", "SessionEnd"))];
+    let go = named_pipe(&rig.0, "go");
+    let mut ann = program(&rig, &format!("{{edit}} && echo leased && read go < {} && {{end}}", go.display()), &inputs);
+    ann.stdout.until("leased");
+    older(&rig, &of(&rig, "s1", "SessionEnd"));
+    assert_eq!(rig.leases(), ["ann a.txt"], "a forged end");
+    let (last, inputs) = (named_pipe(&rig.0, "last"), [("start", of(&rig, "s1", "SessionStart")), inputs[1].clone()]);
+    let mut second = program(&rig, &format!("{{start}}; echo; read go < {} && {{end}}", last.display()), &inputs);
+    second.stdout.until("this session is open in another process too, and both are ann");
+    second.stdout.until("\n");
+    // The newer process is the recorded one now.
+    fs::write(go, "go\n").unwrap();
+    ann.finish().expect(0);
+    assert_eq!(rig.leases(), ["ann a.txt"], "the end of the older process");
+    fs::write(last, "go\n").unwrap();
+    second.finish().expect(0);
+    assert_eq!(rig.leases(), Vec::<String>::new());
 }
