@@ -61,7 +61,7 @@ async fn answer_plan(session: &Session, answer: Answer) -> Result<Code, Failure>
 
 /// The number of an agent's question: `a12`.
 fn number_of(question: &Address) -> Option<u64> {
-    question.plan.strip_prefix('a').filter(|_| question.part.is_none())?.parse().ok()
+    question.plan.strip_prefix(['a', 'A']).filter(|_| question.part.is_none())?.parse().ok()
 }
 
 /// The refusal of an answer in several arguments.
