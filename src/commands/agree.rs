@@ -24,6 +24,7 @@ use crate::cli::typed::{Address, Typed};
 use crate::consent::{confirm, decide, give};
 use crate::context::{Session, roster};
 use crate::run::by_model::unknown_model;
+use crate::run::notices::unknown_program;
 use crate::target::find_part;
 use crate::ui::failure::{Code, Failure, Why};
 use crate::ui::text::{count, date_time, visible};
@@ -157,6 +158,24 @@ fn told(grant: &Grant) -> String {
     format!("{grant}{}", until.unwrap_or_default())
 }
 
+/// A part of crewlog.toml that needs an agreement, and is no executor.
+struct Other {
+    name: &'static str,
+    shown: String,
+    consent: ProgramConsent,
+}
+
+/// Those that nobody on this machine has agreed to.
+fn others(session: &Session) -> Result<Vec<Other>, Failure> {
+    let config = session.config()?;
+    let model = config.model.as_ref().map(|model| ("the model", unknown_model(model), &model.consent));
+    let notify = config.inbox.notify.as_ref();
+    let notify = notify.map(|notify| ("the program for notices", unknown_program(notify), &notify.consent));
+    let all = model.into_iter().chain(notify);
+    let others = all.filter_map(|(name, shown, consent)| Some(Other { name, shown, consent: consent.clone()? }));
+    Ok(others.filter(|other| !other.consent.is_given()).collect())
+}
+
 /// Agrees to tasks that wait: of a task, of a plan, or of all open plans.
 async fn agree_to_waiting(
     session: &Session,
@@ -166,9 +185,8 @@ async fn agree_to_waiting(
 ) -> Result<Code, Failure> {
     let roster = Roster { trust: session.trust(&[]).await?, ..roster::roster(session, Duration::MAX, &[])? };
     let how = if session.yes || !seen.is_empty() { Means::Yes } else { Means::Answer };
-    let model = session.config()?.model.as_ref().filter(|model| target.is_none() && !model.may_be_asked());
-    let mut model = model.and_then(|model| Some((unknown_model(model), model.consent.clone()?)));
-    model.take_if(|_| !seen.is_empty());
+    let mut others = others(session)?;
+    others.retain(|_| target.is_none() && seen.is_empty());
     let (mut plans, only) = match &target {
         Some(target) => {
             let (target, task) = find_part(session, target, Choice::Changed).await?;
@@ -178,11 +196,11 @@ async fn agree_to_waiting(
     };
     if seen.is_empty() {
         let waiting = waiting(store, &roster, &plans, only).await?;
-        if waiting.is_empty() && model.is_none() {
+        if waiting.is_empty() && others.is_empty() {
             session.print_done("no task waits for your agreement", &json!({ "agreed": [] }))?;
             return Ok(Code::Nothing);
         }
-        ask(session, store, &waiting, model.as_ref().map(|(shown, _)| shown)).await?;
+        ask(session, store, &waiting, &others).await?;
         seen = waiting.iter().flat_map(|(_, found)| found.seen()).collect();
         plans.retain(|plan| waiting.iter().any(|(of, _)| of == plan));
     }
@@ -190,14 +208,14 @@ async fn agree_to_waiting(
     let mut waiting = waiting(store, &roster, &plans, only).await?;
     waiting.iter_mut().for_each(|(_, found)| found.keep(&seen));
     waiting.retain(|(_, found)| !found.lacking.is_empty() || found.program.is_some());
-    if waiting.is_empty() && model.is_none() {
+    if waiting.is_empty() && others.is_empty() {
         let changed = "what was shown has changed, or was agreed to already";
         return Err(Failure::new(Code::Conflict, changed).hint("look at it again"));
     }
     let mut names: Vec<_> = waiting.iter().map(|(plan, found)| format!("{plan}/{}", found.name)).collect();
-    names.extend(model.iter().map(|_| "the model of crewlog.toml".to_owned()));
+    names.extend(others.iter().map(|other| format!("{} of crewlog.toml", other.name)));
     let mut programs: Vec<_> = waiting.iter().filter_map(|(_, found)| Some(found.program.clone()?.1)).collect();
-    programs.extend(model.map(|(_, program)| program));
+    programs.extend(others.into_iter().map(|other| other.consent));
     programs.iter().try_for_each(give)?;
     // Workers that wait for a program look again at each decision, which comes after the agreement to it.
     let remembered: BTreeSet<_> = programs.iter().map(ProgramConsent::digest).collect();
@@ -216,15 +234,15 @@ async fn ask(
     session: &Session,
     store: &EventStore,
     waiting: &[(String, Unagreed)],
-    model: Option<&String>,
+    others: &[Other],
 ) -> Result<(), Failure> {
-    model.into_iter().for_each(|shown| session.say(shown));
+    others.iter().for_each(|other| session.say(&other.shown));
     for (plan, Unagreed { name, text, program, .. }) in waiting {
         session.say(&format!("  {plan}/{name}  {}", visible(text).replace('\n', "\n    ")));
         program.iter().for_each(|(starts, _)| session.say(&format!("    in full: {}", visible(starts))));
     }
     let question = match waiting.len() {
-        0 => "Ask it?".to_owned(),
+        0 => "Allow it?".to_owned(),
         n_tasks => format!("Let {} run?", count(n_tasks, "task")),
     };
     let answer = confirm(session, &question, "nothing was agreed to");

@@ -1,5 +1,7 @@
 //! `init`: connects the agent programs of a repository to a log.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::cli::programs::Host;
@@ -12,7 +14,11 @@ pub struct Init {
     /// Make the log only
     #[arg(long, conflicts_with_all = ["hosts", "remove"])]
     pub no_hosts: bool,
-    /// Remove what `init` added, except the log
+    /// Install the plugin for all repositories, from this folder [default: ~/.local/share/crewlog/plugin], in place of hooks in
+    /// the files of this one
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true, conflicts_with_all = ["no_hosts", "remove"])]
+    pub plugin: Option<Option<PathBuf>>,
+    /// Remove what `init` added, and the plugin, except the log
     #[arg(long, conflicts_with = "hosts")]
     pub remove: bool,
 }

@@ -1,5 +1,6 @@
 //! The configuration in `crewlog.toml`, which the program reads and never writes.
 
+mod inbox;
 mod model;
 mod tools;
 mod values;
@@ -35,6 +36,7 @@ use crate::cli::settings::Change;
 use crate::cli::typed::{Typed, duration};
 use crate::ui::failure::Failure;
 
+pub use inbox::{InboxConfig, Notify};
 pub use model::ModelConfig;
 #[cfg(test)]
 mod tests;
@@ -65,6 +67,7 @@ pub struct Config {
     /// False if these came with a repository.
     pub knows_tools: bool,
     pub hooks: HooksConfig,
+    pub inbox: InboxConfig,
     pub secrets: Secrets,
     /// The bytes of the outputs of all runs that are kept on this machine.
     pub runs_bytes_max: Option<u64>,
@@ -193,6 +196,9 @@ impl Config {
         if let Some(model) = &mut self.model {
             model.consent = needed(vec!["model".into(), model.settings.provider.clone(), model.shown()]);
         }
+        if let Some(notify) = &mut self.inbox.notify {
+            notify.consent = needed([vec!["notify".to_owned()], notify.argv.clone()].concat());
+        }
         self
     }
 
@@ -213,6 +219,8 @@ impl Config {
             self.serve = below.serve;
         }
         Self {
+            // A person chooses a program for all repositories, and no repository turns it off.
+            inbox: InboxConfig { notify: below.inbox.notify.or(self.inbox.notify) },
             model: self.model.or(below.model),
             secrets: self.secrets.and(below.secrets),
             runs_bytes_max: self.runs_bytes_max.or(below.runs_bytes_max),
@@ -302,6 +310,7 @@ struct FileToml {
     agents: BTreeMap<AgentType, tools::TypeToml>,
     tools: Vec<Spanned<Tool>>,
     hooks: HooksConfig,
+    inbox: InboxConfig,
     secrets: Secrets,
     serve: ServeConfig,
     plan: BTreeMap<Spanned<String>, toml::Value>,
@@ -510,7 +519,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
         settings::of_toml(key.get_ref(), &value).map_err(|message| Fault::new(key.span().start, message))
     };
     let plan = file.plan.into_iter().map(set).collect::<Result<Vec<_>, _>>()?.concat();
-    let FileToml { project, model, hooks, secrets, runs_bytes_max, quiet, grace, serve, .. } = file;
+    let FileToml { project, model, hooks, inbox, secrets, runs_bytes_max, quiet, grace, serve, .. } = file;
     let (file, knows_tools, quiet) = (None, true, quiet.map(|quiet| quiet.value));
     Ok(Config {
         file,
@@ -520,6 +529,7 @@ fn parse(text: &str) -> Result<Config, Fault> {
         registry,
         knows_tools,
         hooks,
+        inbox,
         secrets,
         runs_bytes_max,
         quiet,

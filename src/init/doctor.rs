@@ -10,8 +10,7 @@ use std::time::Duration;
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Crew, Join};
 use crewlog_executors::liveness::LivenessLock;
-use crewlog_executors::output::Outputs;
-use crewlog_executors::supervisor::{Exit, Spec, Supervisor, SupervisorProgram};
+use crewlog_executors::supervisor::Spec;
 use crewlog_mq::{EventStore, Options, Timestamp};
 use crewlog_planner::crew::agents::{Profile, Wish};
 use crewlog_planner::crew::{leases, target};
@@ -21,6 +20,7 @@ use serde_json::{Value, json};
 use super::hosts::git_hooks;
 use super::ours::our_hooks;
 use super::places::Places;
+use super::programs::{run, spec};
 use super::target::{Target, read};
 use super::wanted::COMMAND;
 use super::{json as json_text, trust};
@@ -74,7 +74,7 @@ pub async fn doctor(session: &Session, args: &Doctor) -> Result<Code, Failure> {
         let mend = |found: String| format!("{found}; fix: crewlog init --host {}", host.as_ref());
         let version = run(spec(&places, vec![host.as_ref().to_owned(), "--version".to_owned()]), SHORT).await;
         checks.push(Check::new(host, "installed", version.map(|version| one_line(&version, 60))));
-        let entries = configured(&host.targets(&places), &places).map_err(mend);
+        let entries = connected(host, &places).map_err(mend);
         let wrong = entries.clone().err().into_iter().chain(switched_off(host, &places)).collect::<Vec<_>>().join("; ");
         checks.push(Check::new(host, "configured", if wrong.is_empty() { entries } else { Err(wrong) }));
         checks.push(Check::new(host, "trusted", trusted(host, &places).map_err(mend)));
@@ -161,6 +161,20 @@ async fn trial_log(session: &Session, folder: &Path) -> Result<Trial, Failure> {
     Ok(Trial { log: url, config: config.to_string_lossy().into_owned() })
 }
 
+/// Fails unless the program is connected in one way, by its files or by the plugin.
+fn connected(host: Host, places: &Places) -> Result<String, String> {
+    if !host.has_plugin(places) {
+        return configured(&host.targets(places), places);
+    }
+    let both = host.targets(places).into_iter().filter(Target::has_ours);
+    let both = both.map(|target| places.shown(&target.path)).collect::<Vec<_>>();
+    if !both.is_empty() {
+        return Err(format!("its plugin is installed, and these files connect it too: {}", both.join(", ")));
+    }
+    let more = host.plugin_targets(places);
+    configured(&more, places).map(|_| "its plugin is installed".to_owned())
+}
+
 /// Fails with the files that `init` would change, and those that it cannot change.
 fn configured(targets: &[Target], places: &Places) -> Result<String, String> {
     let unlike = targets.iter().filter_map(|target| {
@@ -195,6 +209,9 @@ fn switched_off(host: Host, places: &Places) -> Vec<String> {
 }
 
 fn trusted(host: Host, places: &Places) -> Result<String, String> {
+    if host.has_plugin(places) {
+        return configured(&host.plugin_targets(places), places).map(|_| "with its plugin".to_owned());
+    }
     let Some(target) = trust::target(host, places) else { return Ok("it asks for no consent".to_owned()) };
     if host == Host::Gemini && std::env::var("GEMINI_CLI_TRUST_WORKSPACE").is_ok_and(|value| value == "true") {
         return Ok("by GEMINI_CLI_TRUST_WORKSPACE".to_owned());
@@ -221,8 +238,8 @@ async fn refuses(host: Host, places: &Places, trial: &Trial) -> Result<String, S
 
 /// The configured command of our hook before an edit.
 fn hook_command(host: Host, places: &Places) -> Result<String, String> {
-    if host == Host::Opencode {
-        // Its plugin is a program, and runs the command itself.
+    if host == Host::Opencode || host.has_plugin(places) {
+        // The plugin of opencode is a program, and runs the command itself.
         return Ok(COMMAND.to_owned());
     }
     let settings = json_text::value(&read(&host.hooks_file(places))?.unwrap_or_default())?;
@@ -272,27 +289,4 @@ async fn fires(session: &Session, host: Host, places: &Places) -> Result<String,
     let has_fired = last_fired(session, host).await != before;
     let how = ran.map_or_else(|reason| reason, |out| one_line(&out, 100));
     if has_fired { Ok(format!("its hook ran ({how})")) } else { Err(format!("no hook ran ({how})")) }
-}
-
-/// A program to run in the repository.
-fn spec(places: &Places, argv: Vec<String>) -> Spec {
-    Spec { argv, cwd: Some(places.root.clone()), ends_all: true, ..Spec::default() }
-}
-
-/// Runs a program and returns its output. An exit code other than 0 is an error. After the time limit the program is
-/// killed with all its children.
-async fn run(spec: Spec, limit: Duration) -> Result<String, String> {
-    let ran = async {
-        let supervisor = Supervisor::new(SupervisorProgram::this_binary(["supervise"])?, None);
-        supervisor.start(spec, Outputs::Apart).await?.wait().await
-    };
-    let ran = tokio::time::timeout(limit, ran).await.map_err(|_| format!("killed after {} s", limit.as_secs()))?;
-    let ended = ran.map_err(|error: io::Error| format!("it could not be run: {error}"))?;
-    let (out, err) = (ended.written.out.text, ended.written.err.text);
-    match ended.exit {
-        Exit::Code(0) => Ok(out),
-        Exit::Code(code) => Err(one_line(&format!("exit code {code} {err} {out}"), 100)),
-        Exit::Signal(signal) => Err(format!("ended by signal {signal}")),
-        Exit::NotStarted { reason } | Exit::Lost { reason } => Err(reason),
-    }
 }

@@ -12,9 +12,9 @@ use crate::cli::programs::Host;
 use crate::ui::text::shell_word;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
-const PLUGIN: &str = include_str!("plugin.js");
+pub const PLUGIN: &str = include_str!("plugin.js");
 
-const INSTRUCTIONS: &str = "\
+pub const INSTRUCTIONS: &str = "\
 Several agents work in this repository. They coordinate on crewlog, by the MCP tools of the server `crewlog`:
 - Call `join` first. Its answer tells who works on what, and what waits for you.
 - Call `reserve_paths` before you edit files. A path that another agent holds is refused, with its holder.
@@ -46,15 +46,9 @@ impl Host {
         let hooks_file = self.hooks_file(places);
         match self {
             Self::Claude => {
-                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-                let around = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
-                let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, &around, &events);
-                // It waits for the person.
-                let waiting = json!([{"type": "command", "command": COMMAND, "timeout": 600}]);
-                hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
                 vec![
                     json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
-                    json(hooks_file, json!({"hooks": hooks})),
+                    json(hooks_file, json!({"hooks": self.hooks()})),
                     // The allowed tools of the shared settings are ignored until the workspace is trusted.
                     json(root(".claude/settings.local.json"), json!({"permissions": {"allow": ["mcp__crewlog"]}})),
                 ]
@@ -63,15 +57,12 @@ impl Host {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID", "CREWLOG_SESSION"],
                     "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
                 let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
-                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
-                let hooks = hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events);
-                vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, json!({"hooks": hooks}))]
+                let hooks = json!({"hooks": self.hooks()});
+                vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, hooks)]
             }
             Self::Gemini => {
-                let server = json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true});
-                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
-                let hooks = hooks("write_file|replace|run_shell_command", 5_000, &["BeforeTool", "AfterTool"], &events);
-                vec![json(hooks_file, json!({"mcpServers": {SERVER: server}, "hooks": hooks}))]
+                let ours = json!({"mcpServers": {SERVER: Self::gemini_server()}, "hooks": self.hooks()});
+                vec![json(hooks_file, ours)]
             }
             Self::Opencode => {
                 let is_jsonc = root("opencode.jsonc").exists() && !root("opencode.json").exists();
@@ -81,6 +72,34 @@ impl Host {
                 let plugin = Target { path: hooks_file, content: Content::Whole(PLUGIN) };
                 vec![json(config, json!({"mcp": {SERVER: server}})), plugin]
             }
+        }
+    }
+}
+
+impl Host {
+    /// The MCP server in the settings and extensions of Gemini CLI.
+    pub fn gemini_server() -> Value {
+        json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true})
+    }
+
+    /// The hooks of the program. opencode has a plugin instead.
+    pub fn hooks(self) -> Value {
+        let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+        match self {
+            Self::Claude => {
+                let around = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
+                let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, &around, &events);
+                // It waits for the person.
+                let waiting = json!([{"type": "command", "command": COMMAND, "timeout": 600}]);
+                hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
+                hooks
+            }
+            Self::Codex => hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events),
+            Self::Gemini => {
+                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
+                hooks("write_file|replace|run_shell_command", 5_000, &["BeforeTool", "AfterTool"], &events)
+            }
+            Self::Opencode => json!({}),
         }
     }
 }

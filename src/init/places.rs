@@ -6,6 +6,7 @@ use std::process::Command;
 
 use crewlog_executors::crew::lacking::is_found;
 use crewlog_executors::crew::worktree::Repository;
+use crewlog_executors::private::user_folder;
 
 use crate::cli::programs::Host;
 use crate::context::Session;
@@ -51,6 +52,12 @@ impl Places {
     pub fn codex_config(&self) -> PathBuf {
         let named = std::env::var_os("CODEX_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         named.unwrap_or_else(|| self.home.join(".codex")).join("config.toml")
+    }
+
+    /// The plugin of opencode for all folders of the user.
+    pub fn opencode_plugin(&self) -> PathBuf {
+        let own = user_folder("XDG_CONFIG_HOME", ".config").unwrap_or_default();
+        own.with_file_name("opencode").join("plugin").join("crewlog.js")
     }
 
     /// The folders that the user of Gemini CLI trusts.

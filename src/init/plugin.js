@@ -154,6 +154,11 @@ export const Crewlog = async ({ client, directory }) => {
     "permission.replied": ({ requestID }) => answered(requestID),
   }
   return {
+    // The plugin for all folders of the user has no file that names the server.
+    config: async (config) => {
+      config.mcp ??= {}
+      config.mcp.crewlog ??= { type: "local", command: ["crewlog", "mcp"], enabled: true, timeout: 60_000 }
+    },
     event: async ({ event }) => {
       await Promise.resolve(on[event.type]?.(event.properties)).catch(() => {})
     },

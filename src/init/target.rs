@@ -20,6 +20,12 @@ impl Target {
         let after = self.content.with(before.as_deref().unwrap_or_default())?;
         Ok((before, after))
     }
+
+    /// True if the file has crewlog's content.
+    pub fn has_ours(&self) -> bool {
+        let Ok(Some(text)) = read(&self.path) else { return false };
+        self.content.without(&text).is_ok_and(|left| left.as_ref() != Some(&text))
+    }
 }
 
 /// The text of a file; `None` if it does not exist.

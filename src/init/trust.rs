@@ -1,7 +1,5 @@
 //! The consent that Codex and Gemini CLI store in the user's own files: without it they skip the hooks of a repository.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::content::Content;
@@ -28,7 +26,7 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
             // Codex looks for the main worktree from any other one.
             let root = places.main_root.to_string_lossy();
             let trust = json!({"projects": {root: {"trust_level": "trusted"}}});
-            let ours = json!({"hooks": {"state": hashes(&file, &hooks)}});
+            let ours = json!({"hooks": {"state": hashes(&file.to_string_lossy(), &hooks)}});
             Some(Target { path: places.codex_config(), content: Content::Toml(Wanted { ours, trust }) })
         }
         Host::Gemini => {
@@ -40,13 +38,13 @@ pub fn target(host: Host, places: &Places) -> Option<Target> {
 }
 
 /// The hash of each of our hooks, by the hook's place in its file.
-fn hashes(file: &Path, settings: &Value) -> Value {
+pub fn hashes(file: &str, settings: &Value) -> Value {
     // A command in another form may run anything: Codex itself asks about it.
     let hooks = our_hooks(settings).into_iter().filter(|ours| ours.hook["command"] == COMMAND);
     let entry = |OurHook { event, place: (group, index), matcher, hook }| {
         let event = snake_case(event);
         let hash = hash(&event, matcher, hook);
-        (format!("{}:{event}:{group}:{index}", file.display()), json!({ "trusted_hash": hash }))
+        (format!("{file}:{event}:{group}:{index}"), json!({ "trusted_hash": hash }))
     };
     hooks.map(entry).collect()
 }

@@ -14,7 +14,7 @@ use crewlog_mq::{Error, EventStore, Position, Recorded};
 use crewlog_planner::crew::conflicts::Conflicts;
 use crewlog_planner::crew::statistics::Statistics;
 use crewlog_planner::planner::PARALLELISM_MAX;
-use futures::future::{OptionFuture, join_all};
+use futures::future::{OptionFuture, join, join_all};
 use futures::{Stream, StreamExt};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,6 +24,7 @@ use crate::cli::typed::{duration, jobs};
 use crate::context::config::ModelConfig;
 use crate::context::{self, Session};
 use crate::run::by_model::{self, unknown_model};
+use crate::run::notices;
 use crate::run::progress::Progress;
 use crate::ui::failure::Failure;
 use crate::ui::signals::Signals;
@@ -79,6 +80,7 @@ pub struct Runtime {
     pub taken_in: watch::Receiver<Position>,
     /// The processes over all plans, and the timers of agents, if this process has their leader locks.
     reacting: [JoinHandle<io::Result<()>>; 3],
+    notices: JoinHandle<io::Result<()>>,
     stop: watch::Sender<bool>,
     stop_reacting: watch::Sender<bool>,
     deadline: Option<Instant>,
@@ -135,12 +137,13 @@ impl Runtime {
         let reacting = [
             tokio::spawn(reacting::host::<Conflicts>(store.clone(), folder.clone(), is_stopped.clone())),
             tokio::spawn(reacting::host::<Statistics>(store.clone(), folder.clone(), is_stopped.clone())),
-            tokio::spawn(crew::host(crew.clone(), folder, is_stopped)),
+            tokio::spawn(crew::host(crew.clone(), folder, is_stopped.clone())),
         ];
+        let notices = tokio::spawn(notices::host(session.clone(), crew.clone(), is_stopped));
         let (stop, is_stopped) = watch::channel(false);
         let worker = tokio::spawn(worker.run(scope, is_stopped));
         let deadline = run_args.timeout.map(|timeout| Instant::now() + timeout);
-        Ok(Self { worker, host, crew, taken_in, reacting, stop, stop_reacting, deadline, signals })
+        Ok(Self { worker, host, crew, taken_in, reacting, notices, stop, stop_reacting, deadline, signals })
     }
 
     /// Waits for the next event, or for a reason to check the plans again or to stop. Ends the worker with its tasks, and the
@@ -192,6 +195,8 @@ impl Runtime {
         progress.pause();
         if is_interrupted {
             progress.note("interrupted: stopping the running tasks (interrupt again to end at once)");
+            // The person who interrupts needs no notice of a plan that nobody runs.
+            self.notices.abort();
         }
         self.stop.send_replace(true);
         if !self.worker.is_finished() {
@@ -209,7 +214,7 @@ impl Runtime {
         self.stop_reacting.send_replace(true);
         let reacting = join_all(&mut self.reacting);
         tokio::select! {
-            ended = reacting => for ended in ended {
+            (ended, _notices) = join(reacting, &mut self.notices) => for ended in ended {
                 match ended {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => progress.note(&format!("conflicts and statistics are out of date: {error}")),

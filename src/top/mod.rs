@@ -27,6 +27,7 @@ use self::shown::{Asked, Shown};
 use self::state::{Event, Request, State};
 use crate::action::Action;
 use crate::context::Session;
+use crate::run::notices;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::signals::Signals;
 use crate::views::Views;
@@ -77,7 +78,8 @@ impl View<'_> {
         let mut keys = read_keys();
         let (stop, is_stopped) = watch::channel(false);
         if state.asked.at.is_none() {
-            tokio::spawn(crew::host(self.crew.clone(), self.session.place.workers_folder(), is_stopped));
+            tokio::spawn(crew::host(self.crew.clone(), self.session.place.workers_folder(), is_stopped.clone()));
+            tokio::spawn(notices::host(self.session.clone(), self.crew.clone(), is_stopped));
         }
         let grown = self.crew.store().follow(&Query::all(), Start::After(state.shown.head)).ready_chunks(CHUNK);
         let mut grown = pin!(grown.then(async |events| {
@@ -103,6 +105,9 @@ impl View<'_> {
                 () = signals.next() => break,
             };
             let requests = state.update(event);
+            if std::mem::take(&mut state.rings) && !self.session.terminal.is_quiet {
+                screen.ring().map_err(unusable)?;
+            }
             if requests.contains(&Request::Quit) {
                 break;
             }

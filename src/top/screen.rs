@@ -1,7 +1,7 @@
 //! The terminal of `top`: taken for the view, and restored on every exit, also after a panic.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, stderr};
+use std::io::{self, IsTerminal, Write, stderr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -29,6 +29,13 @@ impl Screen {
             rustix::stdio::dup2_stderr(File::options().write(true).open("/dev/null")?)?;
         }
         Ok(screen)
+    }
+
+    /// Rings the bell.
+    pub fn ring(&mut self) -> io::Result<()> {
+        let to = self.terminal.backend_mut();
+        to.write_all(b"\x07")?;
+        to.flush()
     }
 }
 

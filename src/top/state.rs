@@ -1,5 +1,7 @@
 //! The state of `top` and its reactions to events: pure, without a terminal and without the log.
 
+use std::collections::BTreeSet;
+
 use crewlog_executors::crew::Kind;
 use crewlog_mq::{Position, Timestamp};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -80,6 +82,10 @@ pub struct State {
     /// The name of the working directory.
     pub folder: String,
     pub has_colour: bool,
+    /// True if the bell has to ring: an item is new.
+    pub rings: bool,
+    /// The items of the present.
+    waiting: BTreeSet<(Kind, String)>,
     now: Timestamp,
     /// By panel: the index and key of the chosen row.
     chosen: [(usize, Option<String>); 6],
@@ -93,6 +99,7 @@ impl State {
     pub fn new(shown: Shown, asked: Asked, folder: String, has_colour: bool) -> Self {
         let mut state = Self { asked, folder, has_colour, ..Self::default() };
         state.take(shown);
+        state.rings = false;
         state
     }
 
@@ -146,6 +153,11 @@ impl State {
     }
 
     fn take(&mut self, shown: Shown) {
+        if !self.is_past() {
+            let waiting: BTreeSet<_> = shown.needs.iter().map(|need| (need.kind, need.id.clone())).collect();
+            self.rings |= !waiting.is_subset(&self.waiting);
+            self.waiting = waiting;
+        }
         self.shown = shown;
         self.now = self.now.max(self.shown.time);
         // A plan that does not exist yet at a past position stays selected.

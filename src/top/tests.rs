@@ -272,6 +272,34 @@ fn typed_answer_is_sent() {
 }
 
 #[test]
+fn bell_rings_for_new_items_of_the_present() {
+    let shown = |ids: &[&str]| Shown {
+        needs: ids.iter().map(|id| need(Kind::Question, id, "p", "Which?", &[])).collect(),
+        ..Shown::default()
+    };
+    let mut state = State::new(shown(&["q1"]), Asked::default(), String::new(), false);
+    assert!(!state.rings, "the first view is no news");
+    let mut rings = |at: Option<i64>, ids: &[&str]| {
+        let asked = Asked { at: at.map(Position), plan: None };
+        state.asked = asked.clone();
+        state.update(Event::Loaded(asked, Box::new(shown(ids))));
+        std::mem::take(&mut state.rings)
+    };
+    // One of as many is another one; an item that goes is no news; nor is the past, or the way back.
+    let steps: [(Option<i64>, &[&str], bool); 6] = [
+        (None, &["q1"], false),
+        (None, &["q2"], true),
+        (None, &[], false),
+        (Some(3), &["q1", "q2"], false),
+        (None, &[], false),
+        (None, &["q2"], true),
+    ];
+    for (n, (at, ids, expected)) in steps.into_iter().enumerate() {
+        assert_eq!(rings(at, ids), expected, "{n}");
+    }
+}
+
+#[test]
 fn permission_is_one_key() {
     assert_eq!(
         press(&mut live(), "\nx\ny"),

@@ -103,6 +103,40 @@ fn a_question_is_answered_in_place() {
 }
 
 #[test]
+fn a_new_item_is_notified_on_request_and_counted_in_the_title() {
+    let served = with_a_question();
+    let page = served.open();
+    page.allow_notifications();
+    page.goto(&served.url("/"));
+    let spied = "window.told = []; window.Notification = new Proxy(Notification, {
+        construct(of, [title, options]) { told.push(options.body); return new of(title, options); } }); 0";
+    page.eval(spied);
+    assert_eq!(page.eval("document.title"), "(1) crewlog");
+    let ask = |question: &str| drop(served.scene.run(&["task", "ask", "backlog/2", question]).expect(0));
+    let title = |n: usize| drop(page.wait_for(&format!("document.title === '({n}) crewlog'"), DEADLINE));
+    ask("Which size?");
+    title(2);
+    assert_eq!(page.eval("told"), json!([]), "nobody has asked for it");
+    page.click("[data-notify-button]");
+    waits_for(&page, "[data-notify-button][aria-pressed='true']");
+    ask("Which taste?");
+    page.wait_for("told.length === 1", DEADLINE);
+    assert_eq!(page.eval("told"), json!(["3 items wait for you"]));
+    // The choice outlives the page, and the button is drawn with it.
+    page.goto(&served.url("/"));
+    waits_for(&page, "[data-notify-button][aria-pressed='true']");
+    page.eval(spied);
+    served.scene.run(&["answer", "backlog/q1", "Ada"]).expect(0);
+    title(2);
+    page.click("[data-notify-button]");
+    waits_for(&page, "[data-notify-button][aria-pressed='false']");
+    ask("Which smell?");
+    title(3);
+    assert_eq!(page.eval("told"), json!([]), "an item that goes is no news, and it is switched off");
+    assert_eq!(page.faults(), []);
+}
+
+#[test]
 fn without_javascript_every_form_works() {
     let served = with_a_question();
     let page = served.open();

@@ -167,6 +167,14 @@ impl Page {
         self.call("Emulation.setEmulatedMedia", &json!({ "features": features }));
     }
 
+    /// Grants what a person is asked for: to show notifications.
+    #[track_caller]
+    pub fn allow_notifications(&self) {
+        let granted = json!({ "permissions": ["notifications"], "browserContextId": self.context });
+        let granted = self.devtools.call(None, "Browser.grantPermissions", &granted, COMMAND_DEADLINE);
+        granted.unwrap_or_else(|broken| panic!("{broken}"));
+    }
+
     /// Cuts the page off from the network, or connects it again. Only new requests fail:
     /// to end an open stream, end the server.
     #[track_caller]

@@ -25,6 +25,7 @@ mod logs;
 mod members;
 mod moved;
 mod names;
+mod notices;
 mod pasted;
 mod places;
 mod plan_export;

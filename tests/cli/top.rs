@@ -44,6 +44,22 @@ fn question_is_answered_in_place_and_the_terminal_given_back() {
 }
 
 #[test]
+fn the_bell_rings_for_a_new_question_unless_it_is_quiet() {
+    for words in [&["top"][..], &["top", "--quiet"]] {
+        let scene = Scene::new();
+        scene.plan("1. Which colour is it?\n").1.expect(5);
+        let (mut top, _terminal) = Running::start_full_screen(&mut scene.crewlog(words), SIZE);
+        top.stderr.until_it(|output| screen(output).contains("Which colour is it?"));
+        assert!(!top.stderr.text().contains('\u{7}'), "{words:?}: the first view is no news");
+        scene.run(&["task", "add", "--yes", "Which size is it?"]).expect(0);
+        let rings = words.len() == 1;
+        top.stderr.until_it(|output| screen(output).contains("Which size is it?") && output.contains('\u{7}') == rings);
+        top.presses("q");
+        assert_eq!(top.finish().expect(0).stderr.contains('\u{7}'), rings, "{words:?}");
+    }
+}
+
+#[test]
 fn ctrl_c_a_signal_and_a_lost_log_give_the_terminal_back() {
     for way in ["ctrl-c", "signal", "lost"] {
         let scene = Scene::new();

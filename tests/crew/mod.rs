@@ -14,6 +14,7 @@ mod mail;
 mod mcp;
 mod needs;
 mod opencode;
+mod plugin;
 pub mod recorded;
 mod scripts;
 mod snapshots;

@@ -130,6 +130,25 @@ impl Supervisor {
         }
     }
 
+    /// Runs one command to its end, and returns its standard output. After the limit it is killed, with all that it has
+    /// started if its [`Spec`] says so.
+    ///
+    /// # Errors
+    /// Why there is no output, in words: the command has failed, or took too long.
+    pub async fn output(self, spec: Spec, limit: Duration) -> Result<String, String> {
+        // Without its supervisor the command ends, so the supervisor is dropped with the limit.
+        let ran = async move { self.start(spec, Outputs::Apart).await?.wait().await };
+        let ran = tokio::time::timeout(limit, ran).await.map_err(|_| format!("killed after {} s", limit.as_secs()))?;
+        let ended = ran.map_err(|error| format!("it could not be run: {error}"))?;
+        let (out, err) = (ended.written.out.text, ended.written.err.text);
+        match ended.exit {
+            Exit::Code(0) => Ok(out),
+            Exit::Code(code) => Err(format!("exit code {code} {err} {out}")),
+            Exit::Signal(signal) => Err(format!("ended by signal {signal}")),
+            Exit::NotStarted { reason } | Exit::Lost { reason } => Err(reason),
+        }
+    }
+
     async fn connect(&self) -> io::Result<Arc<Lifeline>> {
         let (ours, theirs) = StdUnixStream::pair()?;
         ours.set_nonblocking(true)?;

@@ -135,6 +135,7 @@ fn each_tool_changes_what_its_arguments_say() {
         (claude, "Bash", json!({ "command": "git commit -m x" }), "commit"),
         (claude, "Read", json!({ "file_path": "/repo/a" }), ""),
         (claude, "mcp__crewlog__reserve_paths", json!({ "paths": ["a"] }), ""),
+        (claude, "mcp__plugin_crewlog_crewlog__reserve_paths", json!({ "paths": ["a"] }), ""),
         (claude, "mcp__other__write", json!({ "file_path": "a" }), ""),
         (codex, "apply_patch", json!({ "command": patch }), "a.txt, b.txt"),
         (codex, "Bash", json!({ "command": "sed -i s/base/x/ a.txt" }), "a.txt"),

@@ -20,6 +20,7 @@ use self::views::Api;
 use crate::context::Session;
 use crate::context::config::ServeConfig;
 use crate::context::crew::open_to_serve;
+use crate::run::notices;
 use crate::serve::mcp::{Hosting, MESSAGE_BYTES_MAX, Members, Server, service};
 use crate::serve::page;
 use crate::ui::failure::{Code, Failure};
@@ -61,6 +62,7 @@ pub async fn serve(session: &Session, listen: SocketAddr) -> Result<Code, Failur
     let signals = Signals::new()?;
     let crew = open_to_serve(session).await?;
     let mut hosting = Hosting::start(session, &crew);
+    hosting.spawn(|is_stopped| notices::host(session.clone(), crew.clone(), is_stopped));
     let served = serve_with(session, &crew, listen, signals, hosting.log_closed(), |_| ()).await;
     hosting.stop().await;
     served.map(|()| Code::Done)

@@ -44,6 +44,14 @@ impl Hosting {
         Self { planner, others, hooks, stop }
     }
 
+    /// Hosts one more process.
+    pub fn spawn<F>(&mut self, process: impl FnOnce(watch::Receiver<bool>) -> F)
+    where
+        F: Future<Output = io::Result<()>> + Send + 'static,
+    {
+        self.others.spawn(process(self.stop.subscribe()));
+    }
+
     /// Resolves when the log is closed, since no call can be answered any more. A log that was replaced or went back
     /// refuses each call, which tells the agents why.
     pub async fn log_closed(&mut self) -> Failure {

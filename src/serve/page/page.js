@@ -77,6 +77,7 @@
     const kept = parts.flatMap(([id, html]) => keep(id, html));
     kept.forEach(put);
     kept.forEach(restore);
+    count();
   };
   const show = (page) => {
     if (pressed || composing) { waiting = waiting ? { ...page, parts: { ...waiting.parts, ...page.parts } } : page; return; }
@@ -133,6 +134,23 @@
     };
   };
   const stop = () => { clearTimeout(retry); if (source) source.close(); source = undefined; };
+
+  // Notices: only after a press of the button, which also asks the browser. A page that is not secure has none.
+  let waited;
+  const remembered = () => { try { return localStorage.getItem("crewlog-notify"); } catch { return null; } };
+  const notifies = () => "Notification" in window && Notification.permission === "granted" && remembered() === "on";
+  const toggleNotices = async () => {
+    const isOn = !notifies() && await Notification.requestPermission() === "granted";
+    try { localStorage.setItem("crewlog-notify", isOn ? "on" : "off"); } catch { /* not kept */ }
+    begin(document);
+  };
+  const count = () => {
+    if (main.dataset.live !== "true") return;
+    const node = $("[data-waiting]"), n = node ? +node.dataset.waiting : 0, grew = waited !== undefined && n > waited;
+    waited = n;
+    // Several tabs replace each other's notice.
+    if (grew && notifies()) new Notification("crewlog", { body: n === 1 ? "1 item waits for you" : `${n} items wait for you`, tag: "crewlog" }).onclick = () => window.focus();
+  };
 
   // Another moment, or another thing to look at.
   let asking, dragging = false;
@@ -198,6 +216,10 @@
   // What each part needs once it is there.
   const begin = (from) => {
     for (const node of all("[data-play],[data-theme-button],[data-help-button]", from)) node.hidden = false;
+    for (const node of all("[data-notify-button]", from)) {
+      node.hidden = !isSecureContext || !("Notification" in window) || Notification.permission === "denied";
+      node.ariaPressed = notifies();
+    }
     if (playing !== undefined) for (const button of all("[data-play]", from)) button.textContent = "▮▮ stop";
     tell(from);
   };
@@ -213,9 +235,10 @@
     if (top < covered || bottom > innerHeight) $("#inspector").scrollIntoView({ block: "start" });
   };
   const onClick = (event) => {
-    const button = event.target.closest("[data-play],[data-theme-button],[data-help-button]");
+    const button = event.target.closest("[data-play],[data-notify-button],[data-theme-button],[data-help-button]");
     if (button) {
       if ("play" in button.dataset) toggle();
+      else if ("notifyButton" in button.dataset) toggleNotices();
       else if ("helpButton" in button.dataset) $("#help").showModal();
       else {
         const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme:dark)").matches;
@@ -254,6 +277,7 @@
     main = $("#main");
     skew = main.dataset.now / 1000 - Date.now();
     begin(document);
+    count();
     for (const node of all(".graph .n-run,.graph .n-wait,.graph .n-fail").slice(0, 1)) {
       const box = node.closest(".scroll");
       box.scrollLeft = node.getBoundingClientRect().left - box.getBoundingClientRect().left - box.clientWidth / 2;
