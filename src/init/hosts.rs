@@ -8,7 +8,7 @@ use super::content::{Content, Script};
 use super::places::Places;
 use super::target::Target;
 use super::wanted::{COMMAND, SERVER, Wanted};
-use crate::cli::programs::Host;
+use crate::cli::programs::{Host, STATUS_LINE};
 use crate::ui::text::shell_word;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
@@ -46,7 +46,10 @@ impl Host {
         let hooks_file = self.hooks_file(places);
         match self {
             Self::Claude => {
-                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+                // Not WorktreeCreate: its hook has to make the worktree itself.
+                let turns = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+                let states = ["StopFailure", "Notification", "PreCompact", "PostCompact", "CwdChanged"];
+                let events = [turns, states].concat();
                 let around = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
                 let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, &around, &events);
                 // It waits for the person.
@@ -54,7 +57,10 @@ impl Host {
                 hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
                 vec![
                     json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
-                    json(hooks_file, json!({"hooks": hooks})),
+                    json(
+                        hooks_file,
+                        json!({"hooks": hooks, "statusLine": {"type": "command", "command": STATUS_LINE}}),
+                    ),
                     // The allowed tools of the shared settings are ignored until the workspace is trusted.
                     json(root(".claude/settings.local.json"), json!({"permissions": {"allow": ["mcp__crewlog"]}})),
                 ]
@@ -63,13 +69,14 @@ impl Host {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "env_vars": ["AGENT_ID", "CREWLOG_SESSION"],
                     "tool_timeout_sec": 60, "default_tools_approval_mode": "approve"});
                 let content = Content::Toml(wanted(json!({"mcp_servers": {SERVER: server}})));
-                let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+                let turns = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+                let events = [&turns[..], &["PermissionRequest", "PreCompact", "PostCompact"]].concat();
                 let hooks = hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events);
                 vec![Target { path: root(".codex/config.toml"), content }, json(hooks_file, json!({"hooks": hooks}))]
             }
             Self::Gemini => {
                 let server = json!({"command": "crewlog", "args": ["mcp"], "timeout": 60_000, "trust": true});
-                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
+                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd", "Notification", "PreCompress"];
                 let hooks = hooks("write_file|replace|run_shell_command", 5_000, &["BeforeTool", "AfterTool"], &events);
                 vec![json(hooks_file, json!({"mcpServers": {SERVER: server}, "hooks": hooks}))]
             }

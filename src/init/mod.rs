@@ -8,6 +8,7 @@ mod hosts;
 mod json;
 mod ours;
 mod places;
+mod status_line;
 mod target;
 mod toml;
 mod trust;

@@ -197,6 +197,26 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
 }
 
 #[test]
+fn a_status_line_of_a_person_runs_within_ours_and_comes_back() {
+    let scene = scene();
+    let own = r#"jq -r '.cwd' | sed 's/a b/$X/'"#;
+    let settings = format!(
+        "{{\n  // mine\n  \"statusLine\": {{\"type\": \"command\", \"command\": \"{own}\", \"padding\": 0}},\n  \"env\": {{}}\n}}\n"
+    );
+    write(&scene, ".claude/settings.json", &settings);
+    for _ in 0..2 {
+        scene.run(&["init", "--host", "claude", "--yes"]).expect(0);
+        let text = scene.read(".claude/settings.json");
+        let quoted = own.replace('\'', r"'\\''");
+        assert!(text.contains(&format!("\"crewlog hook status-line --then '{quoted}'\", \"padding\": 0")), "{text}");
+    }
+    // A person has edited the file since, so it cannot be restored as a whole.
+    scene.write(".claude/settings.json", scene.read(".claude/settings.json").replace("// mine", "// ours"));
+    scene.run(&["init", "--remove", "--yes"]).expect(0);
+    assert_eq!(scene.read(".claude/settings.json"), settings.replace("// mine", "// ours"));
+}
+
+#[test]
 fn a_file_that_cannot_be_parsed_is_left_alone_with_its_position() {
     let scene = scene();
     const BEGIN: &[u8] = b"<!-- crewlog: begin; `crewlog init` writes this section -->\n";

@@ -51,7 +51,7 @@ pub use needs::{Facts, Kind, Need, OpenPlan, begins, needs_you, question_text};
 pub use notices::offered;
 pub use refusal::Refusal;
 pub use shared::Read;
-pub use signs::Hears;
+pub use signs::{Hears, SHOWN_EVERY};
 pub use state::{Caller, Crew, Join, Joined};
 pub use tasks::{Claimed, NewTask, Reserve, STANDING_PLAN, standing_plan};
 pub use timers::host;
