@@ -32,9 +32,9 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the log", &[&["mq/src/"]], &[], 16_000),
     ("the planner", &[&["planner/src/"]], &[&CREW], 14_740),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
-    ("the executors", &[&["executors/src/"]], &[&CREW], 11_000),
-    ("coordination", &[&CREW, &FACES], &[], 16_050),
-    ("views", &[&VIEWS], &[], 9_160),
+    ("the executors", &[&["executors/src/"]], &[&CREW], 11_050),
+    ("coordination", &[&CREW, &FACES], &[], 16_850),
+    ("views", &[&VIEWS], &[], 9_200),
     ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_400),
 ];
 const FOLDERS: [&str; 10] =
@@ -512,10 +512,10 @@ fn a_part_is_counted_wherever_its_files_are() {
         ("src/a.rs", 11_401, Some("src/")),
         ("src/serve/a.rs", 11_401, Some("src/")),
         ("src/tests.rs", 11_401, None),
-        ("src/mcp/a.rs", 16_051, Some("planner/src/crew/")),
-        ("src/serve/mcp/a.rs", 16_051, Some("planner/src/crew/")),
-        ("src/page/a.rs", 9_161, Some("src/demo/")),
-        ("src/serve/page/a.rs", 9_161, Some("src/demo/")),
+        ("src/mcp/a.rs", 16_851, Some("planner/src/crew/")),
+        ("src/serve/mcp/a.rs", 16_851, Some("planner/src/crew/")),
+        ("src/page/a.rs", 9_201, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_201, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
         ("planner/src/a.rs", 14_740, None),
     ] {

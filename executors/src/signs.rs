@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Append, CellChange, Error, EventStore, Timestamp};
 use crewlog_planner::claim::{Executor, Holder, LEASE, TaskError, TaskLease};
-use crewlog_planner::crew::agents::{Observed, SEEN_EVERY};
+use crewlog_planner::crew::agents::{SEEN_EVERY, SessionState};
 use tokio::sync::watch;
 
 use crate::liveness::{Life, LivenessLock};
@@ -65,20 +65,25 @@ impl Signs {
     }
 
     /// The state that was recorded with the last sign of an agent.
-    pub(crate) fn state_of(&self, name: &str) -> Option<Observed> {
+    pub(crate) fn state_of(&self, name: &str) -> Option<SessionState> {
         self.shown.get(name).and_then(|state| serde_json::from_str(state).ok())
     }
 
     /// Records that an agent or worker is seen.
     pub(crate) async fn put(store: &EventStore, space: &str, name: &str) -> Result<(), Error> {
-        Self::put_with(store, space, name, &Observed::default()).await
+        Self::put_with(store, space, name, &SessionState::default()).await
     }
 
     /// Records that an agent is seen, and its state.
-    pub(crate) async fn put_with(store: &EventStore, space: &str, name: &str, state: &Observed) -> Result<(), Error> {
+    pub(crate) async fn put_with(
+        store: &EventStore,
+        space: &str,
+        name: &str,
+        state: &SessionState,
+    ) -> Result<(), Error> {
         let mut sign = store.now().0.to_string();
         // The signs of workers, and of agents without hooks, stay numbers.
-        if *state != Observed::default() {
+        if *state != SessionState::default() {
             let state = serde_json::to_string(state).expect("numbers, texts and maps of them are JSON");
             sign = format!("{sign} {state}");
         }

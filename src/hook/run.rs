@@ -18,7 +18,6 @@ use super::status_line::{self, Own};
 use super::{moments, permission, resident};
 use crate::cli::Global;
 use crate::cli::programs::NamedHook;
-use crate::commands::Hook;
 use crate::context::config::{HooksConfig, OnError};
 use crate::context::crew::open;
 use crate::context::{Session, agent_id};
@@ -33,7 +32,7 @@ const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Answers a hook of git, or else of an agent program.
-pub async fn run(global: &Global, Hook { named, then, .. }: &Hook) -> ExitCode {
+pub async fn run(global: &Global, named: Option<NamedHook>, then: Option<String>) -> ExitCode {
     let (session, unconfigured) = match Session::new(global).map(Session::with_some_configuration) {
         Ok((session, why)) => (Ok(session), why),
         Err(failure) => (Err(failure), None),
@@ -42,7 +41,7 @@ pub async fn run(global: &Global, Hook { named, then, .. }: &Hook) -> ExitCode {
     match named {
         Some(NamedHook::PreCommit) => return git_hooks::run(session, GitHook::PreCommit, on_error).await,
         Some(NamedHook::PrePush) => return git_hooks::run(session, GitHook::PrePush, on_error).await,
-        Some(NamedHook::StatusLine) => return status_line(session, unconfigured, then.clone()).await,
+        Some(NamedHook::StatusLine) => return status_line(session, unconfigured, then).await,
         None => {}
     }
     let mut call = match read_input().and_then(|input| Ok(parse(&input)?)) {
@@ -159,11 +158,10 @@ async fn decide(
     .await
 }
 
-/// Replaces the secrets in the words that are shown of a command.
+/// Leaves of a tool call a few words without secrets.
 fn hide_secrets(session: &Session, call: &mut Call) {
-    let doing = call.sight.as_mut().and_then(|sight| sight.doing.as_mut());
-    if let (Some(doing), Ok(config)) = (doing, session.config()) {
-        *doing = config.secrets.redacted(doing);
+    if let Some(sight) = &mut call.sight {
+        sight.shorten(|text| session.config().ok().map(|config| config.secrets.redacted(text)));
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crewlog_executors::crew::SHOWN_EVERY;
 use crewlog_mq::Timestamp;
-use crewlog_planner::crew::agents::{Activity, Observed, RateLimit, Usage};
+use crewlog_planner::crew::agents::{Activity, ModelUsage, RateLimit, SessionState};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,7 +21,7 @@ const DOING_WORDS_MAX: usize = 4;
 pub struct Sight {
     /// Its state; unset if the event does not change it.
     pub activity: Option<Activity>,
-    /// The tool, with its file or the first words of its command.
+    /// The tool with its file or its command, of which the first words are recorded.
     pub doing: Option<String>,
     /// The kind of the error that ended the turn.
     pub error: Option<String>,
@@ -32,14 +32,14 @@ pub struct Sight {
     /// The file with the session's use of the model.
     pub transcript: Option<PathBuf>,
     /// Its use of the model, if the program itself states it.
-    pub usage: Usage,
+    pub usage: ModelUsage,
 }
 
 impl Sight {
     /// The state at an event; `kind` is the kind of a notification or an error, or the source of a start.
     pub fn of(event: &str, kind: Option<&str>, tool: Option<&str>) -> Option<Self> {
         let of = |activity| Some(Self { activity: Some(activity), ..Self::default() });
-        let tool = tool.map(in_short);
+        let tool = tool.map(str::to_owned);
         match event {
             "UserPromptSubmit" | "BeforeAgent" => Some(Self { begins: true, ..of(Activity::Working)? }),
             "PreToolUse" | "BeforeTool" => Some(Self { doing: tool, ..of(Activity::Working)? }),
@@ -63,8 +63,13 @@ impl Sight {
         }
     }
 
+    /// Cuts the tool call to a few words, once its secrets are replaced: half a secret would not be found.
+    pub fn shorten(&mut self, redacted: impl Fn(&str) -> Option<String>) {
+        self.doing = self.doing.take().and_then(|text| redacted(&text)).map(|text| in_short(&text));
+    }
+
     /// The state after it, from the one before.
-    pub fn after(&self, known: &Observed, now: Timestamp) -> Observed {
+    pub fn after(&self, known: &SessionState, now: Timestamp) -> SessionState {
         let mut state = known.clone();
         if let Some(activity) = self.activity {
             (state.activity, state.error) = (Some(activity), self.error.clone());
@@ -110,20 +115,20 @@ fn end_of(path: &Path) -> std::io::Result<String> {
 
 /// The use of the model by the last lines of a transcript that state it. The transcripts of Claude Code and Gemini CLI do not
 /// say how large the context is.
-fn of_transcript(text: &str) -> Usage {
-    let last = |marks: &[&str], of: fn(&Value) -> Option<Usage>| {
+fn of_transcript(text: &str) -> ModelUsage {
+    let last = |marks: &[&str], of: fn(&Value) -> Option<ModelUsage>| {
         let lines = text.lines().rev().filter(|line| marks.iter().any(|mark| line.contains(mark)));
         lines.filter_map(|line| of(&serde_json::from_str(line).ok()?)).next().unwrap_or_default()
     };
     let mut usage = last(&["\"usage\"", "\"token_count\"", "\"tokens\""], of_line);
     usage.update(last(&["\"cost-state\""], |line| {
         let cost_micros = micros(line["totalCostUSD"].as_f64()?).filter(|_| line["hasUnknownModelCost"] != true);
-        Some(Usage { cost_micros, ..Usage::default() })
+        Some(ModelUsage { cost_micros, ..ModelUsage::default() })
     }));
     usage
 }
 
-fn of_line(line: &Value) -> Option<Usage> {
+fn of_line(line: &Value) -> Option<ModelUsage> {
     let count = |path: &str| line.pointer(path).and_then(Value::as_u64);
     // Codex
     if line.pointer("/payload/type").and_then(Value::as_str) == Some("token_count") {
@@ -135,7 +140,7 @@ fn of_line(line: &Value) -> Option<Usage> {
             Some((window_named(limit).unwrap_or_else(|| name.to_owned()), limit_of(limit, "used_percent")?))
         };
         let limits = ["primary", "secondary"].iter().filter_map(|name| limit(name)).collect();
-        return Some(Usage { context_usage, tokens: Some(tokens), cost_micros: None, limits });
+        return Some(ModelUsage { context_usage, tokens: Some(tokens), cost_micros: None, limits });
     }
     // Claude Code: the lines of subagents are not of the main chain.
     if let Some(usage) = line.pointer("/message/usage").filter(|_| line["isSidechain"] != true) {
@@ -145,19 +150,19 @@ fn of_line(line: &Value) -> Option<Usage> {
         if tokens == 0 {
             return None;
         }
-        return Some(Usage { tokens: Some(tokens), ..Usage::default() });
+        return Some(ModelUsage { tokens: Some(tokens), ..ModelUsage::default() });
     }
     // Gemini CLI
     let tokens = count("/tokens/total").filter(|_| line["type"] == "gemini");
-    tokens.map(|tokens| Usage { tokens: Some(tokens), ..Usage::default() })
+    tokens.map(|tokens| ModelUsage { tokens: Some(tokens), ..ModelUsage::default() })
 }
 
 /// The use of the model by the input of Claude Code's status line.
-pub fn of_status_line(input: &Value) -> Usage {
+pub fn of_status_line(input: &Value) -> ModelUsage {
     let number = |path: &str| input.pointer(path).and_then(Value::as_f64);
     let limits = input["rate_limits"].as_object().into_iter().flatten();
     let limits = limits.filter_map(|(window, limit)| Some((window.clone(), limit_of(limit, "used_percentage")?)));
-    Usage {
+    ModelUsage {
         context_usage: number("/context_window/used_percentage").map(percent),
         tokens: None,
         cost_micros: number("/cost/total_cost_usd").and_then(micros),
@@ -183,7 +188,7 @@ fn micros(usd: f64) -> Option<u64> {
     (usd.is_finite() && usd >= 0.0).then_some((usd * 1_000_000.0).round() as u64)
 }
 
-/// 100 only for what is used up: a person must be able to trust it.
+/// Rounded down, so that only a limit that is used up has 100.
 fn percent(value: f64) -> u8 {
     value.clamp(0.0, 100.0) as u8
 }

@@ -17,7 +17,7 @@ use crate::ui::text::visible;
 
 /// The fields that name the session.
 #[derive(Deserialize)]
-struct Input {
+struct LineInput {
     session_id: String,
     cwd: PathBuf,
 }
@@ -53,7 +53,7 @@ impl Own {
 
 /// The call that the input of a status line makes. `own` asks for a line of crewlog.
 pub fn call(input: &[u8], own: bool) -> Option<Call> {
-    let Input { session_id: session, cwd } = serde_json::from_slice(input).ok()?;
+    let LineInput { session_id: session, cwd } = serde_json::from_slice(input).ok()?;
     let usage = of_status_line(&serde_json::from_slice(input).ok()?);
     let (event, sight) = ("StatusLine".to_owned(), Some(Sight { usage, ..Sight::default() }));
     let (agent, tool, moment) = (None, None, Moment::StatusLine { own });

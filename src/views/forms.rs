@@ -122,8 +122,8 @@ pub struct LeaseView {
 /// An item that waits for a person.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct NeedView {
-    /// `permission`, `question`, `failure`, `step`, `parked`, `stopped`, `interrupted`, `ready`, `paused`, `conflict` or
-    /// `overdue`.
+    /// `permission`, `question`, `failure`, `step`, `parked`, `stopped`, `interrupted`, `ready`, `paused`, `conflict`,
+    /// `health` or `overdue`.
     #[schema(value_type = String)]
     pub kind: crewlog_executors::crew::Kind,
     pub id: String,

@@ -109,8 +109,9 @@ fn init_keeps_comments_and_order_in_every_kind_of_file() {
     let settings = scene.read(".claude/settings.json");
     let (before, after) = SETTINGS.split_once("\n\t\t],\n").unwrap();
     assert!(settings.starts_with(before), "{settings}");
-    assert!(settings.trim_end().ends_with(after.split_once("},").unwrap().1), "{settings}");
-    assert_eq!(settings.matches("\"crewlog hook\"").count(), 9, "{settings}");
+    let rest = after.split_once("},").unwrap().1.trim_end().trim_end_matches(['}', '\n']);
+    assert!(settings.contains(&format!("{rest}}},\n\t\"statusLine\": {{")), "{settings}");
+    assert_eq!(settings.matches("\"crewlog hook\"").count(), 14, "{settings}");
     let config = scene.read(".codex/config.toml");
     assert!(config.starts_with(&format!("{CONFIG}\n[mcp_servers.crewlog]\ncommand = \"crewlog\"\n")), "{config}");
     let opencode = scene.read("opencode.json");

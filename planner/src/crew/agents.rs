@@ -8,6 +8,7 @@
 //! which is no event; a timer records silence.
 
 pub mod health;
+mod session;
 mod signs;
 mod wish;
 
@@ -17,8 +18,7 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
-pub use self::health::Health;
-pub use self::signs::{Activity, Observed, RateLimit, Report, Usage};
+pub use self::session::{Activity, Health, ModelUsage, RateLimit, Report, SessionState};
 pub use self::wish::Wish;
 
 use super::CrewError;
@@ -199,7 +199,7 @@ pub struct Agent {
     #[serde(skip)]
     heard: Timestamp,
     #[serde(skip)]
-    observed: Observed,
+    observed: SessionState,
     /// When its program was last proven to run, while it was silent.
     pub proven: Timestamp,
     /// When it joined.
@@ -516,7 +516,7 @@ impl Handler for Agents {
                 limited_until: None,
                 health_since: *at,
                 heard: Timestamp::default(),
-                observed: Observed::default(),
+                observed: SessionState::default(),
                 proven: Timestamp::default(),
                 since: *at,
             };

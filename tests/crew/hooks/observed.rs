@@ -59,7 +59,8 @@ fn hooks_of_each_program_show_what_its_agent_does() {
             let asks = if host == "gemini" { "Notification" } else { "PermissionRequest" };
             let wait = json!({ "notification_type": "ToolPermission" });
             rig.0.write("crewlog.toml", "[hooks]\npermission_wait = \"off\"\n");
-            check(with(of(&rig, host, asks), wait), "waiting");
+            rig.hook("ann", &with(of(&rig, host, asks), wait));
+            assert!(state(&rig).starts_with("waiting"), "{host}: {}", state(&rig));
         }
         check(of(&rig, host, "Stop"), "idle");
     }
@@ -106,7 +107,7 @@ fn a_refused_stop_leaves_the_agent_working_and_its_report_counts_in_its_turn() {
     let rig = Rig::new();
     rig.asks("ann", "SessionStart");
     rig.asks("ann", "UserPromptSubmit");
-    rig.0.run(&["send", "ann", "hello"]).expect(0);
+    rig.0.run(&["send", "ann", "--subject", "hello"]).expect(0);
     assert!(rig.asks("ann", "Stop").contains("block"));
     assert_eq!(state(&rig), "working");
     rig.with_crew(async |crew, _| {
@@ -126,13 +127,14 @@ fn a_refused_stop_leaves_the_agent_working_and_its_report_counts_in_its_turn() {
 #[test]
 fn transcripts_show_the_use_of_the_context_and_unknown_stays_unknown() {
     for (host, expected) in [
-        ("claude", json!([null, 5533, 0.129_308])),
+        ("claude", json!([null, 5535, 0.129_308])),
         ("codex", json!([2, 7349, null])),
         ("gemini", json!([null, 7081, null])),
         ("opencode", json!([null, null, null])),
     ] {
         let rig = Rig::new();
         rig.hook("ann", &of(&rig, host, "SessionStart"));
+        rig.hook("ann", &of(&rig, host, "UserPromptSubmit"));
         let name = if host == "codex" { "rollout-1.jsonl" } else { "transcript.jsonl" };
         let mut stop = of(&rig, host, "Stop");
         if host != "opencode" {
@@ -192,6 +194,7 @@ fn the_status_line_shows_the_persons_own_and_records_context_cost_and_limits() {
     );
     assert!(rig.0.run(&["agents"]).expect(0).stdout.contains("ann  alive  idle  62 %"));
     assert_eq!(drawn(&["--then", "cat | grep -c session_id"]), "1\n");
+    fs::create_dir_all(rig.0.path("home/.claude")).unwrap();
     rig.0.write("home/.claude/settings.json", r#"{"statusLine":{"type":"command","command":"echo mine"}}"#);
     assert_eq!(drawn(&[]), "mine\n");
     // Its own failure and output that is not JSON are the program's to show.
@@ -219,8 +222,8 @@ fn a_full_context_is_one_event_until_it_is_compacted() {
 #[test]
 fn a_session_at_its_limit_opens_the_breaker_of_its_program_only() {
     let rig = Rig::new();
-    let agents = "[[agents]]\nname = \"runs-claude\"\ncommand = [\"/opt/bin/claude\", \"-p\"]\n\
-                  [[agents]]\nname = \"runs-codex\"\ncommand = [\"codex\", \"exec\"]\n";
+    let agents = "[executors.runs-claude]\ncommand = [\"/opt/bin/claude\", \"-p\"]\n\
+                  [executors.runs-codex]\ncommand = [\"codex\", \"exec\"]\n";
     rig.0.write("crewlog.toml", agents);
     rig.asks("ann", "SessionStart");
     for _ in 0..2 {

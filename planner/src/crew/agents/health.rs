@@ -2,10 +2,8 @@
 
 use std::time::Duration;
 
+use super::{Activity, Agent, AgentEvent, Agents, Health, Liveness};
 use crewlog_mq::Timestamp;
-use serde::{Deserialize, Serialize};
-
-use super::{Activity, Agent, AgentEvent, Agents, Liveness};
 
 /// A context that is fuller than this, in percent, needs care; 85 itself does not.
 pub const CONTEXT_MAX: u8 = 85;
@@ -13,26 +11,6 @@ pub const CONTEXT_MAX: u8 = 85;
 pub const SLOW_AFTER: Duration = Duration::from_secs(600);
 /// The kind of error of a turn that met a rate limit.
 pub const RATE_LIMIT: &str = "rate_limit";
-
-/// The health of an agent. Of several that apply the last one counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, strum::IntoStaticStr)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-pub enum Health {
-    /// Nothing is wrong.
-    #[default]
-    Healthy,
-    /// It works, and nothing has happened for [`SLOW_AFTER`].
-    Slow,
-    /// Its context is used by more than [`CONTEXT_MAX`] percent.
-    Context,
-    /// It works, and is stuck.
-    Stalled,
-    /// A rate limit keeps it from working.
-    Limited,
-    /// An error ended its turn, or it reported one.
-    Error,
-}
 
 impl Agent {
     /// The last recorded health, and its reason.
@@ -112,7 +90,7 @@ mod tests {
 
     use proptest::prelude::*;
 
-    use super::super::{AgentCommand, LeaveOutcome, Observed, Profile, RateLimit, Report, Usage, Wish};
+    use super::super::{AgentCommand, LeaveOutcome, ModelUsage, Profile, RateLimit, Report, SessionState, Wish};
     use super::*;
     use crewlog_mq::Handler;
 
@@ -136,14 +114,14 @@ mod tests {
         AgentCommand::Join { wish: Wish::of(agent), session, profile: profile.into(), now: at(0) }
     }
 
-    fn shows(activity: Activity, error: Option<&str>, context: Option<u8>, limit: Option<(u8, u32)>) -> Observed {
+    fn shows(activity: Activity, error: Option<&str>, context: Option<u8>, limit: Option<(u8, u32)>) -> SessionState {
         let limit = limit.map(|(used, until)| (LIMIT.to_owned(), RateLimit { used, until: Some(at(until)) }));
-        Observed {
+        SessionState {
             activity: Some(activity),
             error: error.map(str::to_owned),
             turn: at(1),
-            usage: Usage { context_usage: context, limits: limit.into_iter().collect(), ..Usage::default() },
-            ..Observed::default()
+            usage: ModelUsage { context_usage: context, limits: limit.into_iter().collect(), ..ModelUsage::default() },
+            ..SessionState::default()
         }
     }
 
@@ -173,7 +151,7 @@ mod tests {
         ] {
             let mut agents = Agents::default();
             agents.process(joined("ann")).expect("she joins");
-            agents.hear("ann", at(2), || Some(Observed { at: at(2), ..observed.clone() }));
+            agents.hear("ann", at(2), || Some(SessionState { at: at(2), ..observed.clone() }));
             agents.process(AgentCommand::FireTimer { now: at(minute), proven: BTreeSet::new() }).expect("it fires");
             assert_eq!(agents.get("ann").expect("ann").health(), (expected, reason), "{minute}: {observed:?}");
         }
@@ -191,12 +169,12 @@ mod tests {
             agents.get("ann").expect("ann").activity()
         };
         assert_eq!(shown(2, Activity::Working), Activity::Blocked);
-        let turn = Observed { turn: at(2), ..shows(Activity::Working, None, None, None) };
+        let turn = SessionState { turn: at(2), ..shows(Activity::Working, None, None, None) };
         agents.hear("ann", at(3), || Some(turn));
         assert_eq!(agents.get("ann").expect("ann").activity(), Activity::Working);
     }
 
-    fn of_any_kind() -> impl Strategy<Value = Observed> {
+    fn of_any_kind() -> impl Strategy<Value = SessionState> {
         let activity =
             prop::sample::select(vec![Activity::Working, Activity::Idle, Activity::Waiting, Activity::Error]);
         let error = prop::option::of(prop::sample::select(vec![RATE_LIMIT, "overloaded"]));
@@ -218,7 +196,7 @@ mod tests {
             for (step, of, passes, observed) in steps {
                 minute += passes;
                 let (agent, now) = (["ann", "bob"][of].to_owned(), at(minute));
-                let observed = Observed { at: now, turn: now, ..observed };
+                let observed = SessionState { at: now, turn: now, ..observed };
                 let command = match step {
                     0 => joined(&agent),
                     1 => AgentCommand::Leave { agent, outcome: LeaveOutcome::Success, note: String::new(), next_step: String::new(), now },
