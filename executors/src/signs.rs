@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crewlog_mq::{Append, CellChange, Error, EventStore, Timestamp};
 use crewlog_planner::claim::{Executor, Holder, LEASE, TaskError, TaskLease};
-use crewlog_planner::crew::agents::SEEN_EVERY;
+use crewlog_planner::crew::agents::{SEEN_EVERY, SessionState};
 use tokio::sync::watch;
 
 use crate::liveness::{Life, LivenessLock};
@@ -29,6 +29,8 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
 #[derive(Debug, Clone)]
 pub struct Signs {
     seen: BTreeMap<String, Timestamp>,
+    /// The state of agents that was recorded with their signs, as JSON.
+    shown: BTreeMap<String, String>,
     /// When one without a sign counts as seen: so long ago that its next call leaves one.
     pub(crate) unknown: Timestamp,
 }
@@ -36,16 +38,23 @@ pub struct Signs {
 impl Signs {
     /// Those in a space of cells.
     pub(crate) async fn read(store: &EventStore, space: &str) -> Result<Self, Error> {
-        let (mut seen, mut from) = (BTreeMap::new(), String::new());
+        let (mut seen, mut shown, mut from) = (BTreeMap::new(), BTreeMap::new(), String::new());
         loop {
             let cells = store.cells(space, &from, PAGE).await?;
             let is_last = cells.len() < PAGE;
             // It is read twice, at the end of one page and the beginning of the next.
             from = cells.last().map(|cell| cell.key.clone()).unwrap_or_default();
-            seen.extend(cells.into_iter().filter_map(|cell| Some((cell.key, Timestamp(cell.value.parse().ok()?)))));
+            for cell in cells {
+                let (at, state) = cell.value.split_once(' ').unwrap_or((&cell.value, ""));
+                let Ok(at) = at.parse() else { continue };
+                if !state.is_empty() {
+                    shown.insert(cell.key.clone(), state.to_owned());
+                }
+                seen.insert(cell.key, Timestamp(at));
+            }
             if is_last {
                 let unknown = Timestamp(store.now().0 - i64::try_from(SEEN_EVERY.as_micros()).unwrap_or_default());
-                return Ok(Self { seen, unknown });
+                return Ok(Self { seen, shown, unknown });
             }
         }
     }
@@ -55,10 +64,30 @@ impl Signs {
         self.seen.get(name).copied()
     }
 
+    /// The state that was recorded with the last sign of an agent.
+    pub(crate) fn state_of(&self, name: &str) -> Option<SessionState> {
+        self.shown.get(name).and_then(|state| serde_json::from_str(state).ok())
+    }
+
     /// Records that an agent or worker is seen.
     pub(crate) async fn put(store: &EventStore, space: &str, name: &str) -> Result<(), Error> {
-        let sign = CellChange::set(space, name, store.now().0.to_string());
-        store.append(Append::default().cell(sign)).await.map(drop)
+        Self::put_with(store, space, name, &SessionState::default()).await
+    }
+
+    /// Records that an agent is seen, and its state.
+    pub(crate) async fn put_with(
+        store: &EventStore,
+        space: &str,
+        name: &str,
+        state: &SessionState,
+    ) -> Result<(), Error> {
+        let mut sign = store.now().0.to_string();
+        // The signs of workers, and of agents without hooks, stay numbers.
+        if *state != SessionState::default() {
+            let state = serde_json::to_string(state).expect("numbers, texts and maps of them are JSON");
+            sign = format!("{sign} {state}");
+        }
+        store.append(Append::default().cell(CellChange::set(space, name, sign))).await.map(drop)
     }
 
     /// Begins those of the present that have none, and ends those of the others that left.

@@ -46,10 +46,15 @@ pub enum Scope {
     Operator,
 }
 
+/// The command of crewlog's status line.
+pub const STATUS_LINE: &str = "crewlog hook status-line";
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GitHook {
+pub enum NamedHook {
     /// Refuse a commit of files that others hold leases on
     PreCommit,
     /// Warn of merge risks of a push
     PrePush,
+    /// Print the status line of Claude Code, and record what it shows
+    StatusLine,
 }

@@ -27,8 +27,10 @@ pub struct Agents {
 
 const WORKER: [&[&str]; 2] = [&["host", "worker"], &["heard", "runs"]];
 /// The fields of an agent in the text of a list: its heading, and the lines below.
-const AGENT: [&[&str]; 2] =
-    [&["agent", "liveness", "activity", "program", "model"], &["task", "step", "note", "worktree", "seen"]];
+const AGENT: [&[&str]; 2] = [
+    &["agent", "liveness", "activity", "context_usage", "program", "model"],
+    &["doing", "reason", "limited_until", "limits", "cost_usd", "task", "step", "note", "worktree", "seen"],
+];
 
 pub async fn agents(session: &Session, Agents { all, configured, workers, at }: Agents) -> Result<Code, Failure> {
     if configured {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{from_str, json};
 
+use super::sight::Sight;
 use super::touches::Edits;
 use super::{patch, shell};
 use crate::cli::programs::Host;
@@ -36,6 +37,8 @@ pub struct Call {
     pub cwd: PathBuf,
     /// The call of a tool that has run, or may run if a person allows it.
     pub tool: Option<ToolCall>,
+    /// The state of the session that the event shows.
+    pub sight: Option<Sight>,
 }
 
 /// A call of a tool, for a person to see.
@@ -64,8 +67,12 @@ pub enum Moment {
     Answered,
     /// The agent is about to end its turn. Refusing repeated stops would never end.
     Stop { is_repeated: bool },
+    /// The session works in another folder from now on.
+    Moved,
     /// The session, or the subagent, has ended.
     End,
+    /// The program draws its status line, which is crewlog's `own` if the person has none.
+    StatusLine { own: bool },
     /// Any other event: it changes nothing and gets no answer.
     Other,
 }
@@ -103,6 +110,10 @@ struct Input<'a> {
     agent_id: Option<String>,
     agent_type: Option<String>,
     stop_hook_active: Option<bool>,
+    new_cwd: Option<PathBuf>,
+    notification_type: Option<String>,
+    source: Option<String>,
+    error: Option<Box<RawValue>>,
     tool_name: Option<String>,
     #[serde(borrow)]
     tool_input: Option<&'a RawValue>,
@@ -136,8 +147,8 @@ struct Shell {
 pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let input: Input<'_> = serde_json::from_slice(input)?;
     let host = host(&input);
-    let Input { hook_event_name: event, session_id: session, cwd, agent_id, agent_type, .. } = input;
     let edits = || edits(input.tool_name.as_deref(), input.tool_input);
+    let event = input.hook_event_name.clone();
     let moment = match event.as_str() {
         "SessionStart" => Moment::Start,
         "UserPromptSubmit" | "BeforeAgent" => Moment::Prompt,
@@ -150,10 +161,14 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         "PermissionRequest" if matches!(host, Host::Claude | Host::Opencode) => Moment::Permission,
         "PermissionReplied" if host == Host::Opencode => Moment::Answered,
         "Stop" | "AfterAgent" => Moment::Stop { is_repeated: input.stop_hook_active.unwrap_or(false) },
+        "CwdChanged" => Moment::Moved,
         "SessionEnd" => Moment::End,
-        "SubagentStop" if agent_id.is_some() => Moment::End,
+        "SubagentStop" if input.agent_id.is_some() => Moment::End,
         _unused => Moment::Other,
     };
+    let sight = sight(&input, &moment);
+    let Input { session_id: session, cwd, new_cwd, agent_id, agent_type, .. } = input;
+    let cwd = new_cwd.filter(|_| moment == Moment::Moved).unwrap_or(cwd);
     if !cwd.is_absolute() {
         return Err(Error::custom("`cwd` is not an absolute path"));
     }
@@ -161,7 +176,20 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let has_call = matches!(moment, Moment::Permission | Moment::Answered | Moment::After(_));
     let tool = input.tool_name.zip(input.tool_input).filter(|_| has_call);
     let tool = tool.map(|(tool, input)| ToolCall::of(&tool, input.get()));
-    Ok(Call { host, event, moment, session, agent, cwd, tool })
+    Ok(Call { host, event, moment, session, agent, cwd, tool, sight })
+}
+
+/// The state of the session that an event shows. The transcript of a subagent is that of its session.
+fn sight(input: &Input<'_>, moment: &Moment) -> Option<Sight> {
+    let call = input.tool_name.as_deref().zip(input.tool_input);
+    let call = call.map(|(tool, input)| ToolCall::of(tool, input.get()));
+    let error = input.error.as_deref().and_then(|error| from_str::<String>(error.get()).ok());
+    let kind = [&input.notification_type, &input.source, &error].into_iter().flatten().next();
+    let sight =
+        Sight::of(&input.hook_event_name, kind.map(String::as_str), call.as_ref().map(|call| call.text.as_str()))?;
+    let has_usage = input.agent_id.is_none() && matches!(moment, Moment::After(_) | Moment::Stop { .. });
+    let transcript = input.transcript_path.as_ref().filter(|_| has_usage).map(PathBuf::from);
+    Some(Sight { transcript, ..sight })
 }
 
 impl ToolCall {
@@ -229,7 +257,7 @@ pub fn printed(call: &Call, verdict: &Verdict) -> String {
             "hookEventName": call.event, "decision": { "behavior": "deny", "message": text },
         }}),
         (Verdict::Allow(_), _, _) if text.is_empty() => return text,
-        (_, Moment::End | Moment::Answered | Moment::Other, _)
+        (_, Moment::End | Moment::Moved | Moment::StatusLine { .. } | Moment::Answered | Moment::Other, _)
         | (Verdict::Allow(_), Moment::Permission, _)
         | (Verdict::Allow(_), Moment::Stop { .. }, _)
         | (Verdict::Allow(_), Moment::Before(_), Host::Gemini | Host::Opencode) => return String::new(),

@@ -14,7 +14,6 @@ use super::edits::{Changes, Hit};
 use super::identity::program_of;
 use super::in_time::{WAIT, on_the_log};
 use super::{facts, git};
-use crate::cli::programs::GitHook;
 use crate::context::config::OnError;
 use crate::context::crew::open;
 use crate::context::{Session, agent_id, is_below_agent};
@@ -23,6 +22,13 @@ use crate::ui::terminal::say;
 
 /// The most bytes of git's input about a push.
 const PUSH_BYTES_MAX: u64 = 64 * 1024;
+
+/// A hook of git.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GitHook {
+    PreCommit,
+    PrePush,
+}
 
 /// Answers a hook of git; exit code 1 stops git.
 pub async fn run(session: Result<Session, Failure>, hook: GitHook, on_error: OnError) -> ExitCode {

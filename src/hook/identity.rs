@@ -61,6 +61,14 @@ pub struct Hook<'a> {
     pub here: Worktree,
 }
 
+impl<'a> Hook<'a> {
+    pub fn new(crew: &'a Crew, origin: &'a Origin, call: &'a Call) -> Self {
+        let home = Worktree::around(&origin.folder);
+        let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
+        Self { crew, origin, call, home, here }
+    }
+}
+
 impl Hook<'_> {
     /// The caller and its agent, if it has joined.
     pub async fn known(&self) -> Result<Option<(Caller, Agent)>, Refusal> {
@@ -74,9 +82,10 @@ impl Hook<'_> {
         let Some((name, agent)) = name.and_then(|name| Some((name.to_owned(), agents.get(name)?.clone()))) else {
             return Ok(None);
         };
+        agents.check(&name, agent.epoch)?;
         drop(agents);
-        let worktree = self.here.name.clone();
-        Ok(Some((Caller { worktree, ..self.crew.caller(&name).await? }, agent)))
+        let (worktree, epoch) = (self.here.name.clone(), agent.epoch);
+        Ok(Some((Caller { agent: name, epoch, worktree }, agent)))
     }
 
     /// The name whose leases do not count, as far as it can be read: of a session that has not joined, that of its parent,
@@ -100,7 +109,7 @@ impl Hook<'_> {
     pub async fn joined(&self) -> Result<Caller, Refusal> {
         if let Some((caller, agent)) = self.known().await? {
             // A session may continue in another program, and a server records none.
-            let is_start = matches!(self.call.moment, Moment::Start);
+            let is_start = matches!(self.call.moment, Moment::Start | Moment::Moved);
             let is_recorded = !is_start && program_of(&agent).is_some() && !self.crew.is_dead(&agent);
             if is_recorded || self.tie(&agent) != Tie::Session {
                 return Ok(caller);

@@ -16,6 +16,8 @@ mod permission;
 mod resident;
 mod run;
 mod shell;
+mod sight;
+mod status_line;
 #[cfg(test)]
 mod tests;
 mod touches;

@@ -2,9 +2,8 @@
 //! agent's leases and tasks at its end.
 
 use crewlog_executors::crew::offers::Offer;
-use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
-use crewlog_planner::crew::agents::{Agent, LeaveOutcome};
+use crewlog_planner::crew::agents::{Activity, Agent, LeaveOutcome};
 use crewlog_planner::crew::asks::Withdrawn;
 use crewlog_planner::crew::leases::{By, Lease, LeaseCommand, MergeRisk, Request, Turn, Which};
 use crewlog_planner::crew::{CrewError, leases};
@@ -16,13 +15,17 @@ use super::identity::{Hook, Origin, Tie};
 use super::in_time::RECORD_WAIT;
 use super::touches::Edits;
 use super::{edits, facts};
+use crate::ui::text::count;
 
 /// Decides on one run of a hook.
 ///
 /// # Errors
 /// A fault of the log, or an invalid name of an agent.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
-    let decided = decide(crew, origin, call).await;
+    let hook = Hook::new(crew, origin, call);
+    let decided = decide(crew, &hook).await;
+    // Nothing is decided by it.
+    let _ = timeout(RECORD_WAIT, hook.observe(matches!(decided, Ok(Verdict::Refuse(_))))).await;
     // Only `doctor` reads it, so a failure to store it is ignored.
     let _ = timeout(RECORD_WAIT, crew.hook_ran(call.host.program())).await;
     match decided {
@@ -37,10 +40,8 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
     }
 }
 
-async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Refusal> {
-    let home = Worktree::around(&origin.folder);
-    let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
-    let hook = Hook { crew, origin, call, home, here };
+async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
+    let call = hook.call;
     match &call.moment {
         Moment::Before(edits) => return hook.before(edits).await,
         Moment::Start => {
@@ -53,6 +54,10 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
             let lines = [start].into_iter().chain(twin).chain(notices).chain(hook.ready(&caller).await?);
             return Ok(Verdict::Allow(lines.collect::<Vec<_>>().join("\n")));
         }
+        Moment::Moved => return hook.moved().await,
+        Moment::StatusLine { own } => return hook.status_line(*own).await,
+        // Only its state is of interest.
+        Moment::Other if call.sight.is_some() => return Ok(Verdict::Allow(String::new())),
         Moment::Prompt
         | Moment::After(_)
         | Moment::Permission
@@ -76,9 +81,13 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::End => return hook.end(&caller, &agent).await,
         Moment::Answered => return Ok(Verdict::Allow(String::new())),
         Moment::After(edits) => hook.after(&caller, edits).await?,
-        Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Permission | Moment::Other => {
-            hook.after(&caller, &Edits::default()).await?
-        }
+        Moment::Start
+        | Moment::Prompt
+        | Moment::Before(_)
+        | Moment::Permission
+        | Moment::Moved
+        | Moment::StatusLine { .. }
+        | Moment::Other => hook.after(&caller, &Edits::default()).await?,
     };
     if call.moment == Moment::Prompt {
         lines.extend(hook.ready(&caller).await?);
@@ -87,6 +96,35 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
 }
 
 impl Hook<'_> {
+    /// Records the state that the hook shows, after a stop that was refused that the agent works on.
+    pub async fn observe(&self, is_refused: bool) -> Result<(), Refusal> {
+        let Some(sight) = &self.call.sight else { return Ok(()) };
+        let Some((caller, agent)) = self.known().await? else { return Ok(()) };
+        let mut shown = sight.after(agent.observed(), self.crew.store().now());
+        if is_refused && matches!(self.call.moment, Moment::Stop { .. }) {
+            shown.activity = Some(Activity::Working);
+        }
+        self.crew.observe(&caller.agent, &agent, shown).await
+    }
+
+    /// The session works in another worktree: so does its agent, whose next leases are there.
+    async fn moved(&self) -> Result<Verdict, Refusal> {
+        if self.known().await?.is_some_and(|(_, agent)| agent.profile.worktree != self.here.name) {
+            self.joined().await?;
+        }
+        Ok(Verdict::Allow(String::new()))
+    }
+
+    /// A short line about the agent.
+    async fn status_line(&self, own: bool) -> Result<Verdict, Refusal> {
+        let known = if own { self.known().await? } else { None };
+        let Some((Caller { agent, .. }, _)) = known else { return Ok(Verdict::Allow(String::new())) };
+        let n_leases = self.crew.leases().await?.of_agent(&agent).count();
+        let n_unread = self.crew.messages().await?.unread(&agent).count();
+        let (leases, unread) = (count(n_leases, "lease"), format!("{n_unread} unread"));
+        Ok(Verdict::Allow(format!("{agent} · {leases} · {unread}")))
+    }
+
     /// Before edits: refuses them if others hold leases on the files, else leases the files for the agent. The leases that
     /// were read decide: a refusal stands, even if nothing can be written after it.
     async fn before(&self, edits: &Edits) -> Result<Verdict, Refusal> {

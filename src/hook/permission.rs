@@ -3,15 +3,15 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use crewlog_executors::crew::worktree::Worktree;
 use crewlog_executors::crew::{Crew, Refusal};
 use crewlog_mq::{Query, Start};
 use crewlog_planner::crew::asks::{self, Ask, Wanted, Withdrawn};
 use futures::StreamExt;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::dialect::{Call, ToolCall, Verdict};
 use super::identity::{Hook, Origin};
+use super::in_time::RECORD_WAIT;
 
 /// Asks the person, and waits for the answer.
 ///
@@ -19,14 +19,14 @@ use super::identity::{Hook, Origin};
 /// A fault of the log, or too many open questions of the agent.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call, wait: Duration) -> Result<Verdict, Refusal> {
     let (open, deadline) = (Verdict::Allow(String::new()), Instant::now() + wait);
+    let hook = Hook::new(crew, origin, call);
+    let _ = timeout(RECORD_WAIT, hook.observe(false)).await;
     let Some(ToolCall { text, digest }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
     let text = format!("{text}\n(in {})", call.cwd.display());
     // Only a call that is shown whole can be allowed.
     if text.len() > asks::TEXT_BYTES_MAX {
         return Ok(open);
     }
-    let home = Worktree::around(&origin.folder);
-    let hook = Hook { crew, origin, call, here: home.clone(), home };
     let caller = hook.joined().await?;
     let store = crew.store();
     let news = store.follow(&Query::aggregate(asks::STREAM, crew.project()), Start::After(store.head().await?));

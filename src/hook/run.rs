@@ -11,11 +11,13 @@ use crewlog_executors::crew::worktree::Worktree;
 use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
+use super::git_hooks::{self, GitHook};
 use super::identity::Origin;
 use super::in_time::{WAIT, on_the_log};
-use super::{git_hooks, moments, permission, resident};
+use super::status_line::{self, Own};
+use super::{moments, permission, resident};
 use crate::cli::Global;
-use crate::cli::programs::GitHook;
+use crate::cli::programs::NamedHook;
 use crate::context::config::{HooksConfig, OnError};
 use crate::context::crew::open;
 use crate::context::{Session, agent_id};
@@ -30,22 +32,25 @@ const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Answers a hook of git, or else of an agent program.
-pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
+pub async fn run(global: &Global, named: Option<NamedHook>, then: Option<String>) -> ExitCode {
     let (session, unconfigured) = match Session::new(global).map(Session::with_some_configuration) {
         Ok((session, why)) => (Ok(session), why),
         Err(failure) => (Err(failure), None),
     };
-    if let Some(hook) = git {
-        let on_error = configured(&session).on_error;
-        return git_hooks::run(session, hook, on_error).await;
+    let on_error = configured(&session).on_error;
+    match named {
+        Some(NamedHook::PreCommit) => return git_hooks::run(session, GitHook::PreCommit, on_error).await,
+        Some(NamedHook::PrePush) => return git_hooks::run(session, GitHook::PrePush, on_error).await,
+        Some(NamedHook::StatusLine) => return status_line(session, unconfigured, then).await,
+        None => {}
     }
-    let call = match read_input().and_then(|input| Ok(parse(&input)?)) {
+    let mut call = match read_input().and_then(|input| Ok(parse(&input)?)) {
         Ok(call) => call,
         Err(error) => {
             let error = visible(&error.to_string());
             say(&format!("crewlog: the hook input is unknown: {error}; `crewlog doctor` tries the hook of each host"));
             // The host is unknown. Exit code 2 means a refusal for three of the four.
-            return ExitCode::from(if configured(&session).on_error == OnError::Deny { 2 } else { 0 });
+            return ExitCode::from(if on_error == OnError::Deny { 2 } else { 0 });
         }
     };
     let mut hooks = configured(&session);
@@ -53,6 +58,7 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
     let verdict = match session {
         Ok((session, unconfigured)) => {
             hooks = configured(&Ok(session.clone()));
+            hide_secrets(&session, &mut call);
             decide(&session, &hooks, &call, unconfigured).await
         }
         Err(failure) => Err(failure),
@@ -60,6 +66,23 @@ pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
     let verdict = verdict.unwrap_or_else(|failure| undecided(hooks.on_error, &call, &failure));
     answer(&printed(&call, &verdict));
     ExitCode::SUCCESS
+}
+
+/// Prints the person's own status line, or else one of crewlog, and records what the program gives it.
+async fn status_line(
+    session: Result<Session, Failure>,
+    unconfigured: Option<String>,
+    then: Option<String>,
+) -> ExitCode {
+    let input = read_input().unwrap_or_default();
+    let own = Own::start(then, input.clone());
+    if let (Ok(session), Some(call)) = (session, status_line::call(&input, own.is_none())) {
+        let hooks = configured(&Ok(session.clone()));
+        if let Ok(Verdict::Allow(line)) = decide(&session, &hooks, &call, unconfigured).await {
+            answer(&line);
+        }
+    }
+    own.map_or(ExitCode::SUCCESS, Own::end)
 }
 
 fn read_input() -> io::Result<Vec<u8>> {
@@ -107,7 +130,8 @@ async fn decide(
     call: &Call,
     unconfigured: Option<String>,
 ) -> Result<Verdict, Failure> {
-    if session.place.is_unused() || call.moment == Moment::Other {
+    let is_of_no_use = call.moment == Moment::Other && call.sight.is_none();
+    if session.place.is_unused() || is_of_no_use {
         return Ok(Verdict::Allow(String::new()));
     }
     let origin = Origin {
@@ -132,6 +156,13 @@ async fn decide(
         Ok(moments::answer(&crew, &origin, call).await?)
     })
     .await
+}
+
+/// Leaves of a tool call a few words without secrets.
+fn hide_secrets(session: &Session, call: &mut Call) {
+    if let Some(sight) = &mut call.sight {
+        sight.shorten(|text| session.config().ok().map(|config| config.secrets.redacted(text)));
+    }
 }
 
 /// The policy for a call that could not be decided.

@@ -8,7 +8,7 @@ use super::content::{Content, Script};
 use super::places::Places;
 use super::target::Target;
 use super::wanted::{COMMAND, SERVER, Wanted};
-use crate::cli::programs::Host;
+use crate::cli::programs::{Host, STATUS_LINE};
 use crate::ui::text::shell_word;
 
 /// Passes opencode's events to crewlog: it has plugins instead of hooks.
@@ -48,7 +48,10 @@ impl Host {
             Self::Claude => {
                 vec![
                     json(root(".mcp.json"), json!({"mcpServers": {SERVER: {"command": "crewlog", "args": ["mcp"]}}})),
-                    json(hooks_file, json!({"hooks": self.hooks()})),
+                    json(
+                        hooks_file,
+                        json!({"hooks": self.hooks(), "statusLine": {"type": "command", "command": STATUS_LINE}}),
+                    ),
                     // The allowed tools of the shared settings are ignored until the workspace is trusted.
                     json(root(".claude/settings.local.json"), json!({"permissions": {"allow": ["mcp__crewlog"]}})),
                 ]

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstArray, CstInputValue, CstObject, CstRootNode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::ours::is_our_hook;
+use super::status_line;
 use super::wanted::{SERVER, Wanted};
 
 /// The text with the wanted members. An empty text counts as `{}`.
@@ -46,6 +47,14 @@ fn add(object: &CstObject, wanted: &Value, is_ours: bool) -> Result<(), String> 
         };
         let found = member.value().and_then(|found| found.to_serde_value()).unwrap_or_default();
         match value {
+            Value::Object(_) if key == status_line::KEY => {
+                let object = member.object_value().ok_or_else(|| format!("`{key}` is not an object"))?;
+                let command = json!(status_line::chained(&found));
+                match object.get("command") {
+                    Some(known) => known.set_value(input(&command)),
+                    None => add(&object, value, is_ours)?,
+                }
+            }
             Value::Array(elements) => {
                 let array = member.array_value().ok_or_else(|| format!("`{key}` is not an array"))?;
                 let missing = elements.iter().filter(|element| !has(&found, element));
@@ -80,6 +89,17 @@ fn take_out(object: &CstObject, ours: &Value) {
     for (key, value) in ours.as_object().into_iter().flatten() {
         let Some(member) = object.get(key) else { continue };
         let is_ours = match value {
+            Value::Object(_) if key == status_line::KEY => {
+                let found = member.value().and_then(|found| found.to_serde_value()).unwrap_or_default();
+                let known = member.object_value().and_then(|object| object.get("command"));
+                match (status_line::own(&found), known) {
+                    (Some(Some(own)), Some(known)) => {
+                        known.set_value(input(&json!(own)));
+                        false
+                    }
+                    (own, _) => own.is_some(),
+                }
+            }
             Value::Array(elements) => member.array_value().is_some_and(|array| strip(&array, elements)),
             Value::Object(_) if key != SERVER => member.object_value().is_some_and(|object| {
                 let was_empty = object.properties().is_empty();

@@ -10,6 +10,7 @@ mod ours;
 mod places;
 mod plugin;
 mod programs;
+mod status_line;
 mod target;
 mod toml;
 mod trust;

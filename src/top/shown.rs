@@ -269,13 +269,17 @@ impl Row {
 
 fn agent((place, agent): (usize, &AgentView)) -> Row {
     let liveness = name_of_value(&agent.liveness);
-    let tone = if liveness == "alive" { Tone::Good } else { Tone::Bad };
+    let tone = if liveness == "alive" && name_of_value(&agent.health) == "healthy" { Tone::Good } else { Tone::Bad };
     let meter = agent.context_usage.map(|percent| {
         let full = (usize::from(percent) * METER_STEPS).div_ceil(100).min(METER_STEPS);
         format!("{}{} {percent}%", "#".repeat(full), "-".repeat(METER_STEPS - full))
     });
-    let [meter, task, step] = [&meter, &agent.task, &agent.step].map(|text| text.as_deref().unwrap_or_default());
-    let cells = [&agent.agent, &liveness, &name_of_value(&agent.activity), meter, task, step];
+    let step = agent.step.clone().or_else(|| agent.doing.clone());
+    let [meter, task, step] = [&meter, &agent.task, &step].map(|text| text.as_deref().unwrap_or_default());
+    // Its trouble says more than its activity.
+    let health = name_of_value(&agent.health);
+    let state = if health == "healthy" { name_of_value(&agent.activity) } else { health };
+    let cells = [&agent.agent, &liveness, &state, meter, task, step];
     Row::new(agent.agent.clone(), place, tone, &cells)
 }
 

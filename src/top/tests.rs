@@ -83,6 +83,10 @@ fn agent(name: &str) -> AgentView {
         agent: name.into(),
         liveness: json!("stuck"),
         activity: json!("working"),
+        doing: None,
+        health: json!("healthy"),
+        reason: None,
+        limited_until: None,
         program: String::new(),
         model: None,
         capabilities: Vec::new(),
@@ -96,6 +100,9 @@ fn agent(name: &str) -> AgentView {
         step: Some("parse".into()),
         note: None,
         context_usage: Some(45),
+        tokens: None,
+        cost_usd: None,
+        limits: std::collections::BTreeMap::new(),
     }
 }
 

@@ -159,11 +159,17 @@ impl AsOf {
 
 impl AgentView {
     pub(super) fn of(name: &str, agent: &Agent) -> Self {
-        let Agent { profile, session, epoch, report, liveness, since, .. } = agent;
+        let Agent { profile, session, epoch, report, liveness, since, limited_until, .. } = agent;
+        let (observed, (health, reason)) = (agent.observed(), agent.health());
+        let limits = observed.usage.limits.iter().map(|(window, limit)| (window.clone(), limit.used));
         Self {
             agent: name.to_owned(),
             liveness: json!(liveness),
-            activity: json!(report.activity),
+            activity: json!(agent.activity()),
+            doing: observed.doing.clone(),
+            health: json!(health),
+            reason: Some(reason.to_owned()).filter(|reason| !reason.is_empty()),
+            limited_until: limited_until.map(rfc3339),
             program: profile.program.clone(),
             model: profile.model.clone(),
             capabilities: profile.capabilities.clone(),
@@ -176,7 +182,10 @@ impl AgentView {
             task: report.task.clone(),
             step: report.step.clone(),
             note: report.note.clone(),
-            context_usage: report.context_usage,
+            context_usage: agent.context_usage(),
+            tokens: observed.usage.tokens,
+            cost_usd: observed.usage.cost_micros.map(|micros| micros as f64 / 1e6),
+            limits: limits.collect(),
         }
     }
 }

@@ -97,6 +97,7 @@ fn words(key: &str, value: &Value, now: Option<Timestamp>) -> String {
             fields.collect::<Vec<_>>().join(", ")
         }
         Value::Number(number) if key.ends_with(MS) => number.as_u64().map_or_else(|| number.to_string(), duration),
+        Value::Number(percent) if key.ends_with("_usage") => format!("{percent} %"),
         Value::Bool(true) => "yes".to_owned(),
         value => value.to_string(),
     }

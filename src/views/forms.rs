@@ -1,5 +1,7 @@
 //! The JSON of the views of the crew and of lists, as `docs/json.md` describes it.
 
+use std::collections::BTreeMap;
+
 use crewlog_mq::Position;
 use crewlog_planner::crew::statistics::Figures;
 use crewlog_planner::lifecycle::State;
@@ -47,9 +49,18 @@ pub struct AgentView {
     /// `alive`, `stuck`, `lost` or `left`.
     #[schema(value_type = String)]
     pub liveness: Value,
-    /// Its reported activity.
+    /// Its activity, as it reported in its turn, or else as its program shows it.
     #[schema(value_type = String)]
     pub activity: Value,
+    /// The last tool of its turn, with its file or the first words of its command.
+    pub doing: Option<String>,
+    /// `healthy`, `slow`, `context`, `stalled`, `limited` or `error`.
+    #[schema(value_type = String)]
+    pub health: Value,
+    /// The reason of its health.
+    pub reason: Option<String>,
+    /// The end of a rate limit.
+    pub limited_until: Option<String>,
     pub program: String,
     pub model: Option<String>,
     pub capabilities: Vec<String>,
@@ -67,6 +78,12 @@ pub struct AgentView {
     pub note: Option<String>,
     /// The used part of its context, in percent.
     pub context_usage: Option<u8>,
+    /// The tokens in its context.
+    pub tokens: Option<u64>,
+    /// The cost of its session, in US dollars.
+    pub cost_usd: Option<f64>,
+    /// The used part of the rate limits of its account, in percent, by their windows.
+    pub limits: BTreeMap<String, u8>,
 }
 
 /// A worker that lives or holds tasks; at a past position one that had run tasks of open plans.
@@ -105,8 +122,8 @@ pub struct LeaseView {
 /// An item that waits for a person.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct NeedView {
-    /// `permission`, `question`, `failure`, `step`, `parked`, `stopped`, `interrupted`, `ready`, `paused`, `conflict` or
-    /// `overdue`.
+    /// `permission`, `question`, `failure`, `step`, `parked`, `stopped`, `interrupted`, `ready`, `paused`, `conflict`,
+    /// `health` or `overdue`.
     #[schema(value_type = String)]
     pub kind: crewlog_executors::crew::Kind,
     pub id: String,

@@ -44,7 +44,7 @@ impl NeedView {
             Kind::Silent => format!("task {part}: "),
             Kind::Permission | Kind::Question | Kind::Failure => format!("{part} asks: "),
             Kind::Budget if !plan.is_empty() && self.from == plan => format!("plan {plan}: "),
-            Kind::Budget | Kind::Conflict | Kind::Overdue => String::new(),
+            Kind::Budget | Kind::Conflict | Kind::Health | Kind::Overdue => String::new(),
         };
         let by_default = match (&self.default, &self.due) {
             (Some(answer), Some(due)) => format!(" (waits until {} for an answer, then {answer})", readable(due)),

@@ -1,6 +1,7 @@
 //! `crewlog hook`: the real program with the inputs of the four agent programs and of git.
 
 mod faults;
+mod observed;
 mod odd_names;
 mod offers;
 mod paths;

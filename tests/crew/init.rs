@@ -109,8 +109,9 @@ fn init_keeps_comments_and_order_in_every_kind_of_file() {
     let settings = scene.read(".claude/settings.json");
     let (before, after) = SETTINGS.split_once("\n\t\t],\n").unwrap();
     assert!(settings.starts_with(before), "{settings}");
-    assert!(settings.trim_end().ends_with(after.split_once("},").unwrap().1), "{settings}");
-    assert_eq!(settings.matches("\"crewlog hook\"").count(), 9, "{settings}");
+    let rest = after.split_once("},").unwrap().1.trim_end().trim_end_matches(['}', '\n']);
+    assert!(settings.contains(&format!("{rest}}},\n\t\"statusLine\": {{")), "{settings}");
+    assert_eq!(settings.matches("\"crewlog hook\"").count(), 14, "{settings}");
     let config = scene.read(".codex/config.toml");
     assert!(config.starts_with(&format!("{CONFIG}\n[mcp_servers.crewlog]\ncommand = \"crewlog\"\n")), "{config}");
     let opencode = scene.read("opencode.json");
@@ -194,6 +195,26 @@ fn remove_takes_out_only_what_init_wrote_once_a_person_has_edited() {
         assert_eq!(left.get(path), Some(text), "{}", path.display());
     }
     assert_eq!(left.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_status_line_of_a_person_runs_within_ours_and_comes_back() {
+    let scene = scene();
+    let own = r#"jq -r '.cwd' | sed 's/a b/$X/'"#;
+    let settings = format!(
+        "{{\n  // mine\n  \"statusLine\": {{\"type\": \"command\", \"command\": \"{own}\", \"padding\": 0}},\n  \"env\": {{}}\n}}\n"
+    );
+    write(&scene, ".claude/settings.json", &settings);
+    for _ in 0..2 {
+        scene.run(&["init", "--host", "claude", "--yes"]).expect(0);
+        let text = scene.read(".claude/settings.json");
+        let quoted = own.replace('\'', r"'\\''");
+        assert!(text.contains(&format!("\"crewlog hook status-line --then '{quoted}'\", \"padding\": 0")), "{text}");
+    }
+    // A person has edited the file since, so it cannot be restored as a whole.
+    scene.write(".claude/settings.json", scene.read(".claude/settings.json").replace("// mine", "// ours"));
+    scene.run(&["init", "--remove", "--yes"]).expect(0);
+    assert_eq!(scene.read(".claude/settings.json"), settings.replace("// mine", "// ours"));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crewlog_mq::{Position, Recorded, Timestamp};
 use crewlog_planner::claim::{self, LateReport};
-use crewlog_planner::crew::agents::{Agents, Liveness};
+use crewlog_planner::crew::agents::{Agent as SessionAgent, Agents, Health, Liveness};
 use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
 use crewlog_planner::crew::leases::{Blocked, Deadlock, Leases, RingPart};
@@ -68,6 +68,8 @@ pub enum Kind {
     Conflict,
     /// Four fifths of a budget are used.
     Budget,
+    /// An agent met an error, or its context is nearly full while it has a task.
+    Health,
     /// An agent has not acknowledged a message in time. Agents that have left do not count.
     Overdue,
 }
@@ -161,6 +163,7 @@ pub(super) fn with_crew(facts: &Facts<'_>, mut items: Vec<Need>) -> Vec<Need> {
     items.extend(conflicts(facts));
     items.extend(overdue(facts));
     items.extend(unanswered(facts));
+    items.extend(facts.agents.iter().filter_map(|(name, agent)| of_health(name, agent)));
     items.extend(facts.leases.deadlocks().iter().map(|deadlock| deadlocked(facts, deadlock)));
     items.extend(
         facts.roster.into_iter().flat_map(|roster| roster.agents.iter().filter_map(|agent| today(roster, agent))),
@@ -489,6 +492,20 @@ fn overdue(facts: &Facts<'_>) -> Vec<Need> {
         (!late.is_empty()).then_some(Need { since: Some(open.at), actions, ..overdue })
     };
     facts.messages.overdue(facts.now).filter_map(need).collect()
+}
+
+/// The item of an agent whose health a person can mend. A full context alone harms nobody who has no task.
+fn of_health(name: &str, agent: &SessionAgent) -> Option<Need> {
+    let (health, reason) = agent.health();
+    let is_present = matches!(agent.liveness, Liveness::Alive | Liveness::Stuck);
+    let text = match (health, &agent.report.task) {
+        (Health::Error, _) => format!("its turn ended with an error: {reason}; a prompt in its session continues it"),
+        (Health::Context, Some(task)) => format!("{reason}, and it works on {task}: compact it, or hand the task over"),
+        _shown_only => return None,
+    };
+    let remind = NeedAction::Send { to: vec![name.to_owned()], subject: OWN_WORDS.to_owned() };
+    let need = Need::new(Kind::Health, name.to_owned(), name.to_owned(), text);
+    is_present.then_some(Need { since: Some(agent.health_since), actions: vec![remind], ..need })
 }
 
 /// The requests whose holders were asked to release and have let the deadline pass, or keep their leases past the time that

@@ -76,13 +76,13 @@ impl Crew {
     /// [`CrewError::Superseded`] or [`CrewError::Left`].
     pub async fn present(&self, caller: &Caller) -> Result<(), Refusal> {
         let (agent, now) = (caller.agent.clone(), self.store.now());
-        let (was_seen, is_alive) = {
+        let (was_seen, is_alive, shown) = {
             let agents = self.agents().await?;
             let found = agents.check(&agent, caller.epoch)?;
-            (found.was_seen(now), found.liveness == Liveness::Alive)
+            (found.was_seen(now), found.liveness == Liveness::Alive, found.observed().clone())
         };
         if !was_seen || self.leases().await?.renewal_is_due(&agent, now) {
-            Signs::put(&self.store, &space(&self.project), &agent).await?;
+            Signs::put_with(&self.store, &space(&self.project), &agent, &shown).await?;
         }
         if !is_alive {
             let (seen, epoch) = (agent.clone(), caller.epoch);

@@ -30,7 +30,7 @@ impl Hears for Agents {
             Some((name.to_owned(), signs.of(name).or_else(unknown)?))
         };
         let seen: Vec<_> = self.iter().filter_map(of).collect();
-        seen.iter().for_each(|(agent, at)| Self::hear(self, agent, *at));
+        seen.iter().for_each(|(agent, at)| Self::hear(self, agent, *at, || signs.state_of(agent)));
     }
 }
 

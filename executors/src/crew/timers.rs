@@ -69,10 +69,11 @@ impl Crew {
         let left = agents.iter().filter(|(_, agent)| agent.liveness == Liveness::Left);
         let left: BTreeSet<_> = left.map(|(name, _)| name.to_owned()).collect();
         let (is_empty, due) = (agents.iter().next().is_none(), agents.next_due(&proven));
+        let is_news = agents.is_health_news(now);
         drop(agents);
         present.extend(self.leases().await?.holders().into_iter().map(str::to_owned));
         Signs::begin(&self.store, &space(&self.project), &present, &left).await?;
-        if due.is_some_and(|due| due <= now) {
+        if is_news || due.is_some_and(|due| due <= now) {
             self.agents.execute(AgentCommand::FireTimer { now, proven }, |_, _| ()).await?;
         }
         // Without agents nobody's claims can end, and the plans need not be read.

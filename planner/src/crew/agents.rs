@@ -7,6 +7,8 @@
 //! The declared state of an agent is separate from its liveness: any call shows that it is alive. A call is a sign of life,
 //! which is no event; a timer records silence.
 
+pub mod health;
+mod session;
 mod signs;
 mod wish;
 
@@ -16,6 +18,7 @@ use std::time::Duration;
 use crewlog_mq::{Event as MqEvent, Handler, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub use self::session::{Activity, Health, ModelUsage, RateLimit, Report, SessionState};
 pub use self::wish::Wish;
 
 use super::CrewError;
@@ -79,38 +82,6 @@ impl Profile {
     }
 }
 
-/// The state that an agent declares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[derive(Serialize, Deserialize, strum::IntoStaticStr, strum::EnumString)]
-#[serde(rename_all = "lowercase")]
-#[strum(serialize_all = "lowercase")]
-#[expect(missing_docs, reason = "the names say it")]
-pub enum Activity {
-    Working,
-    Thinking,
-    #[default]
-    Idle,
-    Blocked,
-    Error,
-}
-
-/// A report of an agent about its work.
-#[serde_with::skip_serializing_none]
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Report {
-    /// Its state.
-    pub activity: Activity,
-    /// The task that it works on.
-    pub task: Option<String>,
-    /// The current step of the task.
-    pub step: Option<String>,
-    /// How much of its context is used, in percent.
-    pub context_usage: Option<u8>,
-    /// A note in its own words.
-    pub note: Option<String>,
-}
-
 /// The liveness of an agent, judged by its calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "lowercase")]
@@ -155,6 +126,15 @@ pub enum AgentEvent {
     AgentLost { agent: String, at: Timestamp, is_dead: bool },
     /// It was stuck or lost, and made a call.
     AgentRecovered { agent: String, at: Timestamp },
+    /// Its health changed. `until` is the known end of a limit.
+    AgentHealthChanged {
+        agent: String,
+        health: Health,
+        reason: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        until: Option<Timestamp>,
+        at: Timestamp,
+    },
     /// It left.
     AgentLeft { agent: String, outcome: LeaveOutcome, note: String, next_step: String, at: Timestamp },
 }
@@ -183,6 +163,8 @@ pub enum AgentCommand {
     See { agent: String, now: Timestamp },
     /// It reports on its work.
     Report { agent: String, report: Report, now: Timestamp },
+    /// Its program has shown its state, from which its health follows.
+    Judge { agent: String, now: Timestamp },
     /// It is proven dead, by the end of this process.
     Bury { agent: String, process: Executor, now: Timestamp },
     /// It leaves.
@@ -205,9 +187,19 @@ pub struct Agent {
     /// Its liveness.
     pub liveness: Liveness,
     seen: Timestamp,
+    /// When it last reported.
+    reported: Option<Timestamp>,
+    health: Health,
+    health_reason: String,
+    /// The end of a limit, if it is limited and the end is known.
+    pub limited_until: Option<Timestamp>,
+    /// When its health changed.
+    pub health_since: Timestamp,
     /// Its last call by a sign of life, which is no event.
     #[serde(skip)]
     heard: Timestamp,
+    #[serde(skip)]
+    observed: SessionState,
     /// When its program was last proven to run, while it was silent.
     pub proven: Timestamp,
     /// When it joined.
@@ -258,7 +250,7 @@ pub struct Agents {
 
 impl Snapshot for Agents {
     const FOLD: &'static str = "agents";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
 }
 
 impl Agents {
@@ -437,7 +429,11 @@ impl Agents {
             }
             events.extend(is_proven.then(|| AgentEvent::AgentProven { agent: name(), at: now }));
         }
-        first.map(|due| AgentEvent::TimerFired { due }).into_iter().chain(events).collect()
+        let mut events: Vec<_> = first.map(|due| AgentEvent::TimerFired { due }).into_iter().chain(events).collect();
+        let mut next = self.clone();
+        events.iter().for_each(|event| next.apply(event));
+        events.extend(next.judge(None, now));
+        events
     }
 }
 
@@ -489,6 +485,7 @@ impl Handler for Agents {
                 }
                 Ok(events)
             }
+            AgentCommand::Judge { agent, now } => Ok(self.judge(Some(&agent), now)),
             AgentCommand::Bury { agent, process, now } => {
                 // It may have left, or continued in another process, since its death was noticed.
                 let found = self.agents.get(&agent).filter(|found| found.liveness != Liveness::Left);
@@ -513,7 +510,13 @@ impl Handler for Agents {
                 report: Report::default(),
                 liveness: Liveness::Alive,
                 seen: *at,
+                reported: None,
+                health: Health::Healthy,
+                health_reason: String::new(),
+                limited_until: None,
+                health_since: *at,
                 heard: Timestamp::default(),
+                observed: SessionState::default(),
                 proven: Timestamp::default(),
                 since: *at,
             };
@@ -536,11 +539,15 @@ impl Handler for Agents {
             AgentEvent::AgentRecovered { .. } => (agent.liveness, agent.seen) = (Liveness::Alive, at),
             AgentEvent::AgentReported { report, .. } => {
                 agent.report = report.clone();
-                agent.seen = at;
+                (agent.seen, agent.reported) = (at, Some(at));
             }
             AgentEvent::AgentProfileChanged { profile, .. } => {
                 agent.profile = profile.clone();
                 agent.seen = at;
+            }
+            AgentEvent::AgentHealthChanged { health, reason, until, .. } => {
+                (agent.health, agent.health_reason) = (*health, reason.clone());
+                (agent.limited_until, agent.health_since) = (*until, at);
             }
             AgentEvent::AgentJoined { .. } | AgentEvent::TimerFired { .. } => {}
         }
@@ -559,6 +566,7 @@ impl AgentEvent {
             | Self::AgentProven { agent, at }
             | Self::AgentLost { agent, at, .. }
             | Self::AgentRecovered { agent, at }
+            | Self::AgentHealthChanged { agent, at, .. }
             | Self::AgentLeft { agent, at, .. } => Some((agent, *at)),
             Self::TimerFired { .. } => None,
         }

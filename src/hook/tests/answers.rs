@@ -18,7 +18,16 @@ fn moments() -> [Moment; 7] {
 /// The printed object, or the text; null for no output.
 fn answer(host: Host, moment: &Moment, verdict: &Verdict) -> Value {
     let (session, cwd) = ("s".to_owned(), "/repo".into());
-    let call = Call { host, event: "E".to_owned(), moment: moment.clone(), session, agent: None, cwd, tool: None };
+    let call = Call {
+        host,
+        event: "E".to_owned(),
+        moment: moment.clone(),
+        session,
+        agent: None,
+        cwd,
+        tool: None,
+        sight: None,
+    };
     match printed(&call, verdict) {
         nothing if nothing.is_empty() => Value::Null,
         text => serde_json::from_str(&text).unwrap_or(Value::String(text)),

@@ -32,9 +32,12 @@ pub async fn agents(look: &Look<'_>) -> Result<Markup, Failure> {
     }
     let state = |agent: &AgentView| {
         let (liveness, activity) = (name_of_value(&agent.liveness), name_of_value(&agent.activity));
+        let health = name_of_value(&agent.health);
         match (liveness.as_str(), activity.as_str()) {
-            ("stuck", _) => (0, "stalled", "stalled"),
             ("lost", _) => (0, "lost", "lost"),
+            _ if health == "error" => (0, "failed", "error"),
+            _ if health == "limited" => (1, "waiting", "limited"),
+            ("stuck", _) => (0, "stalled", "stalled"),
             (_, "waiting" | "blocked") if question_of(look, agent).is_some() => {
                 (1, "waiting_for_you", "waiting for you")
             }

@@ -40,7 +40,8 @@ impl NeedGroup {
             | Kind::Silent
             | Kind::Ready
             | Kind::Paused
-            | Kind::Conflict => Self::Repair,
+            | Kind::Conflict
+            | Kind::Health => Self::Repair,
             Kind::Budget | Kind::Overdue => Self::Know,
         }
     }
@@ -128,6 +129,7 @@ fn in_words(look: &Look<'_>, need: &NeedView) -> (String, String) {
             (of_all.unwrap_or_else(|| need.text.clone()), String::new())
         }
         Kind::Budget => (format!("{from} has nearly used its budget"), need.text.clone()),
+        Kind::Health => (format!("{from} needs care"), need.text.clone()),
         Kind::Overdue => (format!("{from} has not acknowledged a message"), need.text.clone()),
     }
 }

@@ -78,8 +78,8 @@ fn check(script: &[(i64, &str, &str)]) -> Agents {
     for (minute, what, expected) in script {
         // No event says that an agent was seen.
         if let Some(agent) = what.strip_prefix("see ") {
-            agents.hear(agent, at(*minute));
-            replayed.hear(agent, at(*minute));
+            agents.hear(agent, at(*minute), || None);
+            replayed.hear(agent, at(*minute), || None);
         }
         let before = agents.clone();
         let found = match agents.process(command(*minute, what)) {

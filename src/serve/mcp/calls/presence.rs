@@ -114,9 +114,10 @@ impl Server {
         let agents = (*self.crew.agents().await?).clone();
         let leases = self.crew.leases().await?;
         let present = agents.iter().filter(|(_, agent)| agent.liveness != Liveness::Left);
-        let row = |(name, Agent { profile, report, liveness, .. }): (&str, &Agent)| {
+        let row = |(name, agent): (&str, &Agent)| {
+            let Agent { profile, report, liveness, .. } = agent;
             json!({
-                "name": name, "program": profile.program, "liveness": liveness, "activity": report.activity,
+                "name": name, "program": profile.program, "liveness": liveness, "activity": agent.activity(), "health": agent.health().0,
                 "task": report.task, "step": report.step, "worktree": profile.worktree,
                 "leases": leases.of_agent(name).count(),
             })
