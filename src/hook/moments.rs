@@ -1,6 +1,7 @@
 //! The actions at each moment of a session: joins the agent, checks and takes leases, counts messages, and returns the
 //! agent's leases and tasks at its end.
 
+use crewlog_executors::crew::briefs::{CONTEXT_FULL, WHEN_FULL};
 use crewlog_executors::crew::offers::Offer;
 use crewlog_executors::crew::{Caller, Crew, Refusal};
 use crewlog_planner::crew::agents::{Activity, Agent, LeaveOutcome};
@@ -89,6 +90,9 @@ async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
         | Moment::StatusLine { .. }
         | Moment::Other => hook.after(&caller, &Edits::default()).await?,
     };
+    if agent.context_usage().is_some_and(|used| used >= CONTEXT_FULL) && crew.hears_that_it_is_full(&caller).await? {
+        lines.push(format!("crewlog: {WHEN_FULL}."));
+    }
     if call.moment == Moment::Prompt {
         lines.extend(hook.ready(&caller).await?);
     }

@@ -87,9 +87,12 @@ impl Host {
 
     /// The hooks of the program. opencode has a plugin instead.
     pub fn hooks(self) -> Value {
-        let events = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
+        let turns = ["SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "SessionEnd"];
         match self {
             Self::Claude => {
+                // Not WorktreeCreate: its hook has to make the worktree itself.
+                let states = ["StopFailure", "Notification", "PreCompact", "PostCompact", "CwdChanged"];
+                let events = [turns, states].concat();
                 let around = ["PreToolUse", "PostToolUse", "PostToolUseFailure"];
                 let mut hooks = hooks("Edit|Write|NotebookEdit|Bash", 5, &around, &events);
                 // It waits for the person.
@@ -97,9 +100,12 @@ impl Host {
                 hooks["PermissionRequest"] = json!([{"hooks": waiting}]);
                 hooks
             }
-            Self::Codex => hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events),
+            Self::Codex => {
+                let events = [&turns[..], &["PermissionRequest", "PreCompact", "PostCompact"]].concat();
+                hooks("apply_patch|Bash", 5, &["PreToolUse", "PostToolUse"], &events)
+            }
             Self::Gemini => {
-                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd"];
+                let events = ["SessionStart", "BeforeAgent", "AfterAgent", "SessionEnd", "Notification", "PreCompress"];
                 hooks("write_file|replace|run_shell_command", 5_000, &["BeforeTool", "AfterTool"], &events)
             }
             Self::Opencode => json!({}),

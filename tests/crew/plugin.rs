@@ -66,9 +66,9 @@ fn the_plugin_replaces_hooks_in_files_and_goes_with_remove() {
     }
     assert!(scene.read(".claude/settings.local.json").contains("\"mcp__plugin_crewlog_crewlog\""));
     let hooks = fs::read_to_string(Path::new(&from).join("crewlog/hooks/codex.json")).unwrap();
-    assert_eq!(hooks.matches("\"crewlog hook\"").count(), 7, "{hooks}");
+    assert_eq!(hooks.matches("\"crewlog hook\"").count(), 10, "{hooks}");
     let trusted = fs::read_to_string(scene.around().join("home/.codex/config.toml")).unwrap();
-    assert_eq!(trusted.matches("crewlog@crewlog:hooks/codex.json:").count(), 7, "{trusted}");
+    assert_eq!(trusted.matches("crewlog@crewlog:hooks/codex.json:").count(), 10, "{trusted}");
     assert_eq!(missing(&scene), "", "doctor knows the plugin");
 
     // With the plugin, `init` adds no hooks to files; hooks in both places are named and taken out.

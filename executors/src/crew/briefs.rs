@@ -19,6 +19,9 @@ use crate::text::quoted_line;
 
 /// At this use of its context, in percent, an agent should write down where to continue.
 pub const CONTEXT_FULL: u8 = 80;
+/// The advice for an agent whose context is nearly full.
+pub const WHEN_FULL: &str = "your context is nearly full: say with update_task where to continue (next_step), or hand over your work \
+                             with handoff; a successor gets all of it by get_brief";
 /// The most tasks, results of tasks before them, refusals and questions.
 const TASKS_MAX: usize = 5;
 const RESULTS_MAX: usize = 10;

@@ -21,6 +21,8 @@ const OFFERS_MAX: usize = 3;
 const LEASED_MAX: usize = 20;
 /// The space of cells with the steps that each session was offered at the end of a turn.
 const OFFERED: &str = "offered-step";
+/// That of the sessions that were advised because their context is nearly full.
+const FULL: &str = "context-full";
 
 /// A step that a session is offered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -123,6 +125,14 @@ impl Crew {
             }
         }
         Ok(offers)
+    }
+
+    /// True once in a session: for the advice to an agent whose context is nearly full.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn hears_that_it_is_full(&self, caller: &Caller) -> Result<bool, Refusal> {
+        self.hears(FULL, &caller.agent, &caller.epoch.to_string()).await
     }
 
     /// Records that a session was offered a step at the end of a turn. False if it was so before.

@@ -1,6 +1,6 @@
 //! Joining, leaving, reporting, and the state of the crew.
 
-use crewlog_executors::crew::briefs::CONTEXT_FULL;
+use crewlog_executors::crew::briefs::{CONTEXT_FULL, WHEN_FULL};
 use crewlog_executors::projecting::Projected;
 use crewlog_planner::crew::agents::{Agent, Liveness, Report};
 use crewlog_planner::crew::conflicts::{ConflictEvent, Conflicts};
@@ -15,9 +15,6 @@ use crate::serve::mcp::reply::{Refused, Reply};
 use crate::serve::mcp::server::Server;
 use crate::views::TaskNames;
 
-/// The advice for an agent whose context is nearly full.
-pub const WHEN_FULL: &str = "your context is nearly full: say with update_task where to continue (next_step), or hand over your work \
-                             with handoff; a successor gets all of it by get_brief";
 const GUIDE: &str = "Before you edit files, call reserve_paths and edit only what it grants. Take work with next_task and report it \
                      with update_task. Read messages with read_inbox. Release files as soon as you are done, and call leave at \
                      the end.";
