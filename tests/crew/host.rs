@@ -8,7 +8,7 @@ use crewlog_executors::crew::{Caller, Claimed, Crew, Join, Refusal};
 use crewlog_mq::{Append, Cause, CellChange};
 use crewlog_planner::claim::{LOST_MAX, TaskCommand, TaskError, TaskProgress};
 use crewlog_planner::crew::CrewError;
-use crewlog_planner::crew::agents::{LeaveOutcome, Liveness, Report, Wish};
+use crewlog_planner::crew::agents::{Activity, Health, LeaveOutcome, Liveness, Report, SessionState, Wish};
 use crewlog_planner::crew::asks::{Ask, Wanted};
 use crewlog_planner::crew::leases::{By, TTL, Turn};
 use crewlog_planner::event::{Command, PlannerConfig, plan_tag};
@@ -209,6 +209,29 @@ async fn what_an_agent_holds_by_its_calls_outlasts_the_conflicts_of_others() {
         assert_eq!(agents.get("ann").unwrap().liveness, Liveness::Alive, "after {n_hours} hours");
     }
     assert_eq!((n_of(&crew, "AgentStuck").await, n_of(&crew, "AgentLost").await), (0, 0));
+}
+
+#[tokio::test]
+async fn a_session_that_is_silent_in_its_turn_is_slow_then_stalled() {
+    let team = Team::new();
+    let (crew, other) = (team.process().await, team.process().await);
+    let ann = unproven(&crew, "ann").await;
+    let agent = crew.agents().await.unwrap().get("ann").unwrap().clone();
+    let turn = crew.store().now();
+    let state = SessionState { activity: Some(Activity::Working), turn, ..SessionState::default() };
+    crew.observe("ann", &agent, state).await.unwrap();
+    let steps = [(590, Health::Healthy, 0), (11, Health::Slow, 1), (1_200, Health::Stalled, 2)];
+    for (seconds, health, n_changes) in steps {
+        team.pass(seconds);
+        for process in [&crew, &other, &crew] {
+            process.fire_timers().await.unwrap();
+        }
+        assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().health().0, health);
+        assert_eq!(n_of(&crew, "AgentHealthChanged").await, n_changes, "{health:?}");
+    }
+    crew.present(&ann).await.unwrap();
+    other.fire_timers().await.unwrap();
+    assert_eq!(crew.agents().await.unwrap().get("ann").unwrap().health().0, Health::Healthy);
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ impl Agent {
 impl Agents {
     /// Takes in when an agent was last seen, and its state then, which no event says.
     pub fn hear(&mut self, agent: &str, at: Timestamp, observed: impl FnOnce() -> Option<SessionState>) {
-        let Some(agent) = self.agents.get_mut(agent).filter(|agent| agent.heard < at) else { return };
+        let Some(agent) = self.agents.get_mut(agent).filter(|agent| agent.heard <= at) else { return };
         agent.heard = at;
         if let Some(observed) = observed() {
             agent.observed = observed;
