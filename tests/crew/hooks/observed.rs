@@ -221,13 +221,13 @@ fn a_full_context_is_one_event_until_it_is_compacted() {
 
 #[test]
 fn an_agent_whose_context_is_nearly_full_is_asked_once_to_write_down_where_to_continue() {
-    let rig = Rig::new();
-    rig.asks("ann", "SessionStart");
-    status_line(&rig, &[], used(79.9, 0, 1)).expect(0);
-    let advised = || rig.asks("ann", "UserPromptSubmit").contains("your context is nearly full");
-    assert!(!advised());
-    status_line(&rig, &[], used(80.0, 0, 1)).expect(0);
-    assert_eq!([advised(), advised()], [true, false]);
+    for (used_up, expected) in [(79.9, [false, false]), (80.0, [true, false])] {
+        let rig = Rig::new();
+        rig.asks("ann", "SessionStart");
+        status_line(&rig, &[], used(used_up, 0, 1)).expect(0);
+        let advised = || rig.asks("ann", "UserPromptSubmit").contains("your context is nearly full");
+        assert_eq!([advised(), advised()], expected, "{used_up}");
+    }
 }
 
 #[test]
