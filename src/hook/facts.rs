@@ -88,6 +88,14 @@ pub fn listed(hits: &[Hit]) -> String {
     })
 }
 
+/// A change during a call that nobody can judge.
+pub fn unjudged(path: &str, holder: &str) -> String {
+    let path = quoted_line(path, PATH_CHARS_MAX);
+    format!(
+        "crewlog: {path} changed during this call; {holder} leases it and runs no hooks, so it may have been {holder}."
+    )
+}
+
 /// Overlaps with other worktrees, which do not block the edit.
 pub fn merge_risks(risks: &[MergeRisk]) -> String {
     let shown = first(risks.iter(), HITS_MAX, "; ", |risk| {

@@ -3,6 +3,7 @@
 //!
 //! `dialect`, `patch` and `shell` are pure; they open no file, no log and no connection.
 
+mod calls;
 mod dialect;
 pub mod edits;
 pub mod facts;
@@ -20,6 +21,7 @@ mod shell;
 mod tests;
 mod touches;
 mod watch;
+mod witness;
 
 pub use self::resident::Resident;
 pub use self::run::run;

@@ -15,6 +15,7 @@ use super::edits::{Changes, Hit};
 use super::identity::{Hook, Origin, Tie};
 use super::in_time::RECORD_WAIT;
 use super::touches::Edits;
+use super::witness::Before;
 use super::{edits, facts};
 
 /// Decides on one run of a hook.
@@ -42,7 +43,15 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
     let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
     let hook = Hook { crew, origin, call, home, here };
     match &call.moment {
-        Moment::Before(edits) => return hook.before(edits).await,
+        Moment::Before(edits) => {
+            // Without the list only this call's changes are not compared.
+            let _ = hook.list_leased().await;
+            return hook.before(edits).await;
+        }
+        Moment::Other => {
+            hook.list_leased().await?;
+            return Ok(Verdict::Allow(String::new()));
+        }
         Moment::Start => {
             let caller = hook.joined().await?;
             crew.present(&caller).await?;
@@ -56,8 +65,11 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         | Moment::Permission
         | Moment::Answered
         | Moment::Stop { .. }
-        | Moment::End
-        | Moment::Other => {}
+        | Moment::End => {}
+    }
+    let changed = hook.changed();
+    if !changed.is_empty() {
+        hook.joined().await?;
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
     // The call has run, or the turn continues without it: its person has answered the dialog of the program.
@@ -73,9 +85,9 @@ async fn decide(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict, Re
         Moment::Stop { is_repeated } => return hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => return hook.end(&caller, &agent).await,
         Moment::Answered => return Ok(Verdict::Allow(String::new())),
-        Moment::After(edits) => hook.after(&caller, edits).await?,
+        Moment::After(edits) => hook.after(&caller, edits, changed).await?,
         Moment::Start | Moment::Prompt | Moment::Before(_) | Moment::Permission | Moment::Other => {
-            hook.after(&caller, &Edits::default()).await?
+            hook.after(&caller, &Edits::default(), changed).await?
         }
     };
     if call.moment == Moment::Prompt {
@@ -182,9 +194,9 @@ impl Hook<'_> {
     }
 
     /// After a tool call or a prompt: records changes without a lease, and announces new messages.
-    async fn after(&self, caller: &Caller, edits: &Edits) -> Result<Vec<String>, Refusal> {
+    async fn after(&self, caller: &Caller, edits: &Edits, changed: Before) -> Result<Vec<String>, Refusal> {
         self.crew.present(caller).await?;
-        let mut said = Vec::new();
+        let (mut foreign, mut said) = self.judge(caller, changed).await?;
         for changes in edits::changes(&self.home, &self.call.cwd, edits).await {
             let (targets, mut hits) = changes.compared(self.crew, &caller.agent, false).await?;
             hits.retain(|hit| targets.contains(&hit.blocked.asked));
@@ -192,9 +204,11 @@ impl Hook<'_> {
                 let (worktree, agent) = (changes.worktree.name.clone(), Some(caller.agent.clone()));
                 self.crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent, now }).await?;
             }
-            if !hits.is_empty() {
-                said.push(format!("crewlog: this call changed files of others: {}.", facts::listed(&hits)));
-            }
+            hits.retain(|hit| foreign.iter().all(|known| known.blocked.asked != hit.blocked.asked));
+            foreign.extend(hits);
+        }
+        if !foreign.is_empty() {
+            said.insert(0, format!("crewlog: this call changed files of others: {}.", facts::listed(&foreign)));
         }
         let (n_new, n_unread) = self.crew.offer(&caller.agent).await?;
         said.extend((n_new > 0).then(|| facts::unread(n_unread)));

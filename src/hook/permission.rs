@@ -19,7 +19,7 @@ use super::identity::{Hook, Origin};
 /// A fault of the log, or too many open questions of the agent.
 pub async fn answer(crew: &Crew, origin: &Origin, call: &Call, wait: Duration) -> Result<Verdict, Refusal> {
     let (open, deadline) = (Verdict::Allow(String::new()), Instant::now() + wait);
-    let Some(ToolCall { text, digest }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
+    let Some(ToolCall { text, digest, .. }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
     let text = format!("{text}\n(in {})", call.cwd.display());
     // Only a call that is shown whole can be allowed.
     if text.len() > asks::TEXT_BYTES_MAX {

@@ -12,7 +12,8 @@ use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::identity::Origin;
-use super::in_time::{WAIT, on_the_log};
+use super::in_time::{RECORD_WAIT, WAIT, on_the_log};
+use super::witness::Notes;
 use super::{git_hooks, moments, permission, resident};
 use crate::cli::Global;
 use crate::cli::programs::GitHook;
@@ -107,17 +108,28 @@ async fn decide(
     call: &Call,
     unconfigured: Option<String>,
 ) -> Result<Verdict, Failure> {
-    if session.place.is_unused() || call.moment == Moment::Other {
-        return Ok(Verdict::Allow(String::new()));
+    let is_shell = call.tool.as_ref().is_some_and(|tool| tool.is_shell);
+    let (is_other, nothing) = (call.moment == Moment::Other, Ok(Verdict::Allow(String::new())));
+    if session.place.is_unused() || (is_other && !is_shell) {
+        return nothing;
     }
-    let origin = Origin {
+    let mut origin = Origin {
         folder: session.folder.clone(),
         agent: agent_id(),
         ancestors: process::ancestors(),
         is_strict: hooks.strict,
         lease_on_edit: hooks.lease_on_edit,
         unconfigured,
+        notes: None,
     };
+    let notes = Notes::of(&session.place);
+    let home = Worktree::around(&session.folder);
+    let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or(home);
+    let is_noted = notes.take_in(&here, &origin, call);
+    if is_other && is_noted {
+        return nothing;
+    }
+    origin.notes = Some(notes).filter(|_| !is_noted || matches!(call.moment, Moment::After(_)));
     if call.moment == Moment::Permission {
         let wait = hooks.permission_wait;
         let asked = async { Ok(permission::answer(&*open(session).await?, &origin, call, wait).await?) };
@@ -127,11 +139,14 @@ async fn decide(
     if let Ok(Ok(verdict)) = timeout(WAIT, resident::ask(&socket, &origin, call)).await {
         return Ok(verdict);
     }
-    on_the_log(session, WAIT, async {
+    let wait = if is_other { RECORD_WAIT } else { WAIT };
+    let answered = on_the_log(session, wait, async {
         let crew = open(session).await?;
         Ok(moments::answer(&crew, &origin, call).await?)
     })
-    .await
+    .await;
+    // Nothing is decided about such a call: without its notes only its changes are not compared.
+    if is_other { nothing } else { answered }
 }
 
 /// The policy for a call that could not be decided.

@@ -9,6 +9,7 @@ mod queue;
 pub mod rig;
 mod sessions;
 mod trees;
+mod witness;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};

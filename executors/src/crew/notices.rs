@@ -151,6 +151,11 @@ fn past(fact: &LeaseNews, leases: &Leases, now: Timestamp) -> String {
         LeaseNews::Answered { handoff, by, is_accepted: false, note } => {
             format!("{by} has refused your handoff {handoff}{}", said(note))
         }
+        LeaseNews::Edited { lease, path, by, .. } => {
+            let by = by.as_deref().unwrap_or("somebody");
+            let path = quoted_line(path, PATH_CHARS_MAX);
+            format!("{by} changed {path} under your lease {lease}: read the file before you edit or commit it")
+        }
     }
 }
 

@@ -153,6 +153,8 @@ pub enum LeaseNews {
     Kept { by: String, until: Timestamp, note: String },
     /// An offer was accepted or refused.
     Answered { handoff: u64, by: String, is_accepted: bool, note: String },
+    /// Another agent changed a file under its lease, or somebody whom nobody saw.
+    Edited { lease: u64, path: String, by: Option<String>, is_at_risk: bool },
 }
 
 /// An event of the leases of a repository.
@@ -211,6 +213,9 @@ pub enum LeaseEvent {
         /// The lease of another that covers the file, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease: Option<u64>,
+        /// True if the holder's work in the file was not committed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_at_risk: bool,
         at: Timestamp,
     },
 }
@@ -245,6 +250,23 @@ pub enum LeaseCommand {
     RefuseEdit { holder: LeaseHolder, target: Target, lease: u64, now: Timestamp },
     /// A file was changed: recorded when the agent holds no lease on it.
     SeeEdit { worktree: String, path: Target, agent: Option<String>, now: Timestamp },
+    /// A file was changed under the lease of another.
+    SeeForeignEdit { edit: ForeignEdit, now: Timestamp },
+}
+
+/// A change of a file under the lease of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignEdit {
+    /// The worktree.
+    pub worktree: String,
+    /// The file.
+    pub path: Target,
+    /// Its author, if known.
+    pub agent: Option<String>,
+    /// The lease.
+    pub lease: u64,
+    /// True if the holder's work in the file was not committed.
+    pub is_at_risk: bool,
 }
 
 /// Some of an agent's leases.
@@ -323,7 +345,8 @@ impl LeaseCommand {
             | Self::Force { now, .. }
             | Self::Expire { now }
             | Self::RefuseEdit { now, .. }
-            | Self::SeeEdit { now, .. } => *now,
+            | Self::SeeEdit { now, .. }
+            | Self::SeeForeignEdit { now, .. } => *now,
         }
     }
 }

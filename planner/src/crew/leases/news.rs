@@ -65,6 +65,16 @@ impl Leases {
         notices
     }
 
+    /// Changes of others under live leases, which may have destroyed work of the holders: each with its lease and its path.
+    pub fn at_risk(&self) -> impl Iterator<Item = (&News, u64, &str)> {
+        self.news.iter().filter_map(|news| match &news.fact {
+            LeaseNews::Edited { lease, path, is_at_risk: true, .. } => {
+                self.live.contains_key(lease).then_some((news, *lease, path.as_str()))
+            }
+            _another => None,
+        })
+    }
+
     /// Keeps the facts of an event that agents should hear, before it is applied.
     pub(super) fn keep_news(&mut self, event: &LeaseEvent) {
         let lost = |leases: &[u64], by: &Option<String>| {
@@ -90,6 +100,12 @@ impl Leases {
                 let (handoff, by, is_accepted, note) = (*handoff, agent.clone(), *is_accepted, note.clone());
                 let answered = LeaseNews::Answered { handoff, by, is_accepted, note };
                 offer.map(|offer| (offer.from.clone(), answered)).into_iter().collect()
+            }
+            LeaseEvent::UnleasedEdit { path, agent, lease: Some(lease), is_at_risk, .. } => {
+                let holder = self.live.get(lease).map(|lease| lease.holder.agent.clone());
+                let (path, by, is_at_risk) = (path.clone(), agent.clone(), *is_at_risk);
+                let edited = LeaseNews::Edited { lease: *lease, path, by, is_at_risk };
+                holder.map(|holder| (holder, edited)).into_iter().collect()
             }
             _another => return,
         };
