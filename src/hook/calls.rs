@@ -21,17 +21,17 @@ pub const ANY: &str = "**";
 
 /// The beginning or the end of a call, as it is written.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct CallLine {
     at: u64,
     call: String,
     is_over: bool,
     #[serde(flatten)]
-    scope: Scope,
+    scope: CallScope,
 }
 
 /// The names of a call's author, and the paths that it may write.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scope {
+pub struct CallScope {
     /// Its agent, session and processes, as far as a hook knows them without the log.
     pub who: Vec<String>,
     pub paths: Vec<String>,
@@ -40,24 +40,24 @@ pub struct Scope {
 /// A call that began, and may have ended.
 pub struct SeenCall {
     pub call: String,
-    scope: Scope,
+    scope: CallScope,
     began: u64,
     ended: Option<u64>,
 }
 
 /// The calls in a worktree.
 #[derive(Debug)]
-pub struct Calls(PathBuf);
+pub struct CallLog(PathBuf);
 
-impl Calls {
+impl CallLog {
     pub fn of(folder: &Path, worktree: &Worktree) -> Self {
         let name = Uuid::new_v5(&Uuid::NAMESPACE_URL, worktree.name.as_bytes()).simple();
         Self(folder.join(format!("calls-{name}")))
     }
 
     /// Writes the beginning or the end of a call, in one write: others append at the same time.
-    pub fn add(&self, call: &str, is_over: bool, scope: Scope) -> io::Result<()> {
-        let line = Line { at: micros_now(), call: call.to_owned(), is_over, scope };
+    pub fn add(&self, call: &str, is_over: bool, scope: CallScope) -> io::Result<()> {
+        let line = CallLine { at: micros_now(), call: call.to_owned(), is_over, scope };
         if fs::metadata(&self.0).is_ok_and(|file| file.len() > FILE_BYTES_MAX) {
             fs::rename(&self.0, self.older())?;
         }
@@ -69,7 +69,7 @@ impl Calls {
     pub fn read(&self) -> Vec<SeenCall> {
         let text = [self.older(), self.0.clone()].map(|file| fs::read_to_string(file).unwrap_or_default()).concat();
         let mut calls: Vec<SeenCall> = Vec::new();
-        for Line { at, call, is_over, scope } in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
+        for CallLine { at, call, is_over, scope } in text.lines().filter_map(|line| serde_json::from_str(line).ok()) {
             let open = calls.iter_mut().rev().find(|seen| is_over && seen.call == call && seen.ended.is_none());
             match open {
                 Some(seen) => seen.ended = Some(at),

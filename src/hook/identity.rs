@@ -11,7 +11,7 @@ use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile, Wish};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, SubAgent};
-use super::witness::Notes;
+use super::notes::Notes;
 use crate::cli::programs::Host;
 
 /// The most characters of a subagent's kind, and of its id, in its name.

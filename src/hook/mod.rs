@@ -12,6 +12,7 @@ mod git_hooks;
 mod identity;
 mod in_time;
 mod moments;
+mod notes;
 mod patch;
 mod permission;
 mod resident;

@@ -14,8 +14,8 @@ use super::dialect::{Call, Moment, Verdict};
 use super::edits::{Changes, Hit};
 use super::identity::{Hook, Origin, Tie};
 use super::in_time::RECORD_WAIT;
+use super::notes::Before;
 use super::touches::Edits;
-use super::witness::Before;
 use super::{edits, facts};
 
 /// Decides on one run of a hook.

@@ -30,8 +30,8 @@ use super::dialect::{Call, Verdict};
 use super::identity::Origin;
 use super::in_time::WAIT;
 use super::moments;
+use super::notes::Notes;
 use super::watch::watch;
-use super::witness::Notes;
 use crate::context::place::Place;
 
 /// The longest path of a socket that every system accepts.

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::identity::Origin;
 use super::in_time::{RECORD_WAIT, WAIT, on_the_log};
-use super::witness::Notes;
+use super::notes::Notes;
 use super::{git_hooks, moments, permission, resident};
 use crate::cli::Global;
 use crate::cli::programs::GitHook;
@@ -125,7 +125,7 @@ async fn decide(
     let notes = Notes::of(&session.place);
     let home = Worktree::around(&session.folder);
     let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or(home);
-    let is_noted = notes.take_in(&here, &origin, call);
+    let is_noted = notes.take_in(&here, call, (origin.agent.as_deref(), &origin.ancestors));
     if is_other && is_noted {
         return nothing;
     }

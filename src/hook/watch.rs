@@ -15,7 +15,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::calls::Calls;
+use super::calls::CallLog;
 use super::git;
 use super::witness::violated;
 
@@ -36,7 +36,7 @@ const PATHS_MAX: usize = 10_000;
 /// # Errors
 /// If git cannot list changes: outside of a repository there is nothing to watch.
 pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path, notes: &Path) -> io::Result<()> {
-    let (root, calls) = (&worktree.root, Calls::of(notes, worktree));
+    let (root, calls) = (&worktree.root, CallLog::of(notes, worktree));
     let mut seen = Seen::default();
     seen.compare(root, git::changed(root).await?, false);
     let (sender, mut events) = mpsc::channel(EVENTS_MAX);
@@ -73,7 +73,7 @@ pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path, notes: &Path) -
 async fn record(
     crew: &Crew,
     worktree: &Worktree,
-    calls: &Calls,
+    calls: &CallLog,
     path: &str,
     is_reverted: bool,
 ) -> Result<bool, Refusal> {
