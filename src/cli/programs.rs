@@ -52,4 +52,12 @@ pub enum GitHook {
     PreCommit,
     /// Warn of merge risks of a push
     PrePush,
+    /// Record a commit of leased files
+    PostCommit,
+    /// Record a checkout that changed files that others lease
+    PostCheckout,
+    /// Record such a merge
+    PostMerge,
+    /// Record such a rebase
+    PostRewrite,
 }

@@ -9,7 +9,7 @@ pub struct Hook {
     /// The hook of git
     #[arg(value_enum)]
     pub git: Option<GitHook>,
-    /// Arguments from git: the remote and its URL
+    /// Arguments from git: the remote and its URL, the commits of a checkout, or the command of a rewrite
     #[arg(hide = true)]
     pub more: Vec<String>,
 }

@@ -15,6 +15,7 @@ mod moments;
 mod notes;
 mod patch;
 mod permission;
+mod recorders;
 mod resident;
 mod run;
 mod shell;

@@ -14,7 +14,7 @@ use super::dialect::{Call, Moment, Verdict, parse, printed};
 use super::identity::Origin;
 use super::in_time::{RECORD_WAIT, WAIT, on_the_log};
 use super::notes::Notes;
-use super::{git_hooks, moments, permission, resident};
+use super::{git_hooks, moments, permission, recorders, resident};
 use crate::cli::Global;
 use crate::cli::programs::GitHook;
 use crate::context::config::{HooksConfig, OnError};
@@ -31,14 +31,20 @@ const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Answers a hook of git, or else of an agent program.
-pub async fn run(global: &Global, git: Option<GitHook>) -> ExitCode {
+pub async fn run(global: &Global, git: Option<GitHook>, more: &[String]) -> ExitCode {
     let (session, unconfigured) = match Session::new(global).map(Session::with_some_configuration) {
         Ok((session, why)) => (Ok(session), why),
         Err(failure) => (Err(failure), None),
     };
     if let Some(hook) = git {
         let on_error = configured(&session).on_error;
-        return git_hooks::run(session, hook, on_error).await;
+        return match hook {
+            GitHook::PreCommit => git_hooks::run(session, false, on_error).await,
+            GitHook::PrePush => git_hooks::run(session, true, on_error).await,
+            GitHook::PostCommit | GitHook::PostCheckout | GitHook::PostMerge | GitHook::PostRewrite => {
+                recorders::run(session, hook, more).await
+            }
+        };
     }
     let call = match read_input().and_then(|input| Ok(parse(&input)?)) {
         Ok(call) => call,

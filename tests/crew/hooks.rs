@@ -1,5 +1,6 @@
 //! `crewlog hook`: the real program with the inputs of the four agent programs and of git.
 
+mod commits;
 mod faults;
 mod odd_names;
 mod offers;

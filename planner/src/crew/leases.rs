@@ -24,8 +24,8 @@ use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{
-    Asked, Deadlock, ForeignEdit, Handoff, LeaseCommand, LeaseEvent, LeaseNews, MergeRisk, News, ReleaseAnswer,
-    Request, RingPart, Turn, Which,
+    Asked, Commit, CommittedFile, CommittedLease, Deadlock, ForeignEdit, GitChange, Handoff, LeaseCommand, LeaseEvent,
+    LeaseNews, MergeRisk, News, ReleaseAnswer, Request, RingPart, Turn, Which,
 };
 pub use super::names::LeaseHolder;
 pub use super::refusal::{Blocked, By};
@@ -312,6 +312,7 @@ impl Leases {
                 self.see(worktree, path, agent, now).into_iter().collect()
             }
             LeaseCommand::SeeForeignEdit { edit, .. } => self.see_foreign(edit, now).into_iter().collect(),
+            LeaseCommand::SeeCommit { commit, paths, .. } => self.see_commit(commit, &paths, now).into_iter().collect(),
         })
     }
 
@@ -568,7 +569,9 @@ impl Handler for Leases {
             LeaseEvent::EditRefused { holder, target, lease, .. } => {
                 self.refused.insert((*lease, holder.clone(), target.clone()));
             }
-            LeaseEvent::UnleasedEdit { .. } | LeaseEvent::ReleaseAnswered { .. } => {}
+            LeaseEvent::UnleasedEdit { .. }
+            | LeaseEvent::FilesCommitted { .. }
+            | LeaseEvent::ReleaseAnswered { .. } => {}
         }
         if !self.deadlocks.is_empty() {
             self.end_deadlocks();

@@ -2,7 +2,7 @@
 
 use crewlog_mq::Timestamp;
 
-use super::{ForeignEdit, Lease, LeaseEvent, Leases};
+use super::{Commit, CommittedFile, CommittedLease, ForeignEdit, GitChange, Lease, LeaseEvent, Leases};
 use crate::crew::names::is_below;
 use crate::crew::target::Target;
 
@@ -34,5 +34,43 @@ impl Leases {
         let (is_foreign, path) = (held.holder.worktree == worktree && !is_own(held), path.path);
         let edit = LeaseEvent::UnleasedEdit { worktree, path, agent, lease: Some(lease), is_at_risk, at: now };
         is_foreign.then_some(edit)
+    }
+
+    /// Records a commit of an agent or of leased files. Of another command of git, only the files that another leases count.
+    pub(super) fn see_commit(&self, commit: Commit, paths: &[Target], now: Timestamp) -> Option<LeaseEvent> {
+        let over = |path: &Target| {
+            let here =
+                self.overlapping(path, now).filter(|(_, it)| it.is_exclusive && it.holder.worktree == commit.worktree);
+            let first = here.min_by_key(|(_, it)| commit.is_by(&it.holder.agent));
+            first.map(|(lease, Lease { holder, token, task, .. })| CommittedLease {
+                lease,
+                token: *token,
+                holder: holder.agent.clone(),
+                task: task.clone(),
+            })
+        };
+        let mut files: Vec<_> =
+            paths.iter().map(|path| CommittedFile { path: path.path.clone(), lease: over(path) }).collect();
+        if commit.how != GitChange::Commit {
+            files.retain(|file| file.foreign(&commit).is_some());
+        }
+        let is_recorded =
+            if commit.agent.is_some() { !files.is_empty() } else { files.iter().any(|it| it.lease.is_some()) };
+        is_recorded.then_some(LeaseEvent::FilesCommitted { commit, files, at: now })
+    }
+}
+
+impl Commit {
+    /// True if a holder's lease covers what the commit's agent does.
+    fn is_by(&self, holder: &str) -> bool {
+        self.agent.as_ref().is_some_and(|agent| is_below(agent, holder))
+    }
+}
+
+impl CommittedFile {
+    /// The lease of another than the commit's agent.
+    #[must_use]
+    pub fn foreign(&self, commit: &Commit) -> Option<&CommittedLease> {
+        self.lease.as_ref().filter(|lease| !commit.is_by(&lease.holder))
     }
 }

@@ -1,8 +1,10 @@
 //! Facts about leases that an agent should hear once.
 
+use std::collections::BTreeMap;
+
 use crewlog_mq::Timestamp;
 
-use super::event::{Deadlock, Handoff, LeaseNews, News, ReleaseAnswer};
+use super::event::{Commit, CommittedLease, Deadlock, Handoff, LeaseNews, News, ReleaseAnswer};
 use super::{Lease, LeaseEvent, Leases, Waiting};
 
 /// The most past facts that are kept.
@@ -65,11 +67,13 @@ impl Leases {
         notices
     }
 
-    /// Changes of others under live leases, which may have destroyed work of the holders: each with its lease and its path.
-    pub fn at_risk(&self) -> impl Iterator<Item = (&News, u64, &str)> {
+    /// Changes of others under live leases that the person should see, each with its lease: edits that may have destroyed work of
+    /// the holder, and commits of other agents.
+    pub fn at_risk(&self) -> impl Iterator<Item = (&News, u64)> {
         self.news.iter().filter_map(|news| match &news.fact {
-            LeaseNews::Edited { lease, path, is_at_risk: true, .. } => {
-                self.live.contains_key(lease).then_some((news, *lease, path.as_str()))
+            LeaseNews::Edited { lease, is_at_risk: true, .. }
+            | LeaseNews::Committed { lease, commit: Commit { agent: Some(_), .. }, .. } => {
+                self.live.contains_key(lease).then_some((news, *lease))
             }
             _another => None,
         })
@@ -106,6 +110,17 @@ impl Leases {
                 let (path, by, is_at_risk) = (path.clone(), agent.clone(), *is_at_risk);
                 let edited = LeaseNews::Edited { lease: *lease, path, by, is_at_risk };
                 holder.map(|holder| (holder, edited)).into_iter().collect()
+            }
+            LeaseEvent::FilesCommitted { commit, files, .. } => {
+                let mut by_lease: BTreeMap<_, Vec<String>> = BTreeMap::new();
+                for (file, CommittedLease { lease, holder, .. }) in
+                    files.iter().filter_map(|file| Some((file, file.foreign(commit)?)))
+                {
+                    by_lease.entry((holder.clone(), *lease)).or_default().push(file.path.clone());
+                }
+                let news =
+                    |((holder, lease), paths)| (holder, LeaseNews::Committed { lease, paths, commit: commit.clone() });
+                by_lease.into_iter().map(news).collect()
             }
             _another => return,
         };
