@@ -73,7 +73,7 @@ fn main() -> ExitCode {
     };
     // Before every tool call: nothing more is set up than an answer needs.
     if let Command::Hook(hook) = &cli.command {
-        let code = runtime.block_on(hook::run(&cli.global, hook.named, hook.then.clone()));
+        let code = runtime.block_on(hook::run(&cli.global, hook.named, hook.then.clone(), &hook.more));
         runtime.shutdown_timeout(SHUTDOWN);
         return code;
     }

@@ -55,6 +55,14 @@ pub enum NamedHook {
     PreCommit,
     /// Warn of merge risks of a push
     PrePush,
+    /// Record a commit of leased files
+    PostCommit,
+    /// Record a checkout that changed files that others lease
+    PostCheckout,
+    /// Record such a merge
+    PostMerge,
+    /// Record such a rebase
+    PostRewrite,
     /// Print the status line of Claude Code, and record what it shows
     StatusLine,
 }

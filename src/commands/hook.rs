@@ -12,7 +12,7 @@ pub struct Hook {
     /// The command of the person's own status line
     #[arg(long, hide = true)]
     pub then: Option<String>,
-    /// Arguments from git: the remote and its URL
+    /// Arguments from git: the remote and its URL, the commits of a checkout, or the command of a rewrite
     #[arg(hide = true)]
     pub more: Vec<String>,
 }

@@ -21,6 +21,9 @@ pub const TEXT_CHARS_MAX: usize = 2_000;
 /// The most characters of a tool call that are kept: too many for a question, so nobody allows a part.
 const SHOWN_CHARS_MAX: usize = asks::TEXT_BYTES_MAX;
 
+/// The tools that run a command of a shell.
+const SHELLS: [&str; 4] = ["Bash", "bash", "run_shell_command", "exec_command"];
+
 /// One run of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Call {
@@ -48,6 +51,9 @@ pub struct ToolCall {
     pub text: String,
     /// Of the whole text.
     pub digest: String,
+    /// True for a command of a shell, which may write any file.
+    #[serde(default)]
+    pub is_shell: bool,
 }
 
 /// The moment in a session at which a hook runs.
@@ -173,7 +179,8 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         return Err(Error::custom("`cwd` is not an absolute path"));
     }
     let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
-    let has_call = matches!(moment, Moment::Permission | Moment::Answered | Moment::After(_));
+    let is_before = matches!(event.as_str(), "PreToolUse" | "BeforeTool");
+    let has_call = is_before || matches!(moment, Moment::Permission | Moment::Answered | Moment::After(_));
     let tool = input.tool_name.zip(input.tool_input).filter(|_| has_call);
     let tool = tool.map(|(tool, input)| ToolCall::of(&tool, input.get()));
     Ok(Call { host, event, moment, session, agent, cwd, tool, sight })
@@ -198,7 +205,8 @@ impl ToolCall {
         let told = command.or_else(|_| from_str::<Write>(input).map(|write| write.file_path.display().to_string()));
         // In one line: a command cannot imitate the lines of the inbox.
         let text = format!("{tool}: {}", told.as_deref().unwrap_or(input).replace(['\n', '\r'], " ⏎ "));
-        Self { digest: sha256(&text), text: text.chars().take(SHOWN_CHARS_MAX).collect() }
+        let is_shell = SHELLS.contains(&tool);
+        Self { is_shell, digest: sha256(&text), text: text.chars().take(SHOWN_CHARS_MAX).collect() }
     }
 }
 
@@ -228,7 +236,7 @@ fn edits(tool: Option<&str>, arguments: Option<&RawValue>) -> serde_json::Result
             found.add_files([from_str::<Write>(arguments)?.file_path]);
         }
         "apply_patch" => found.add_files(patch::files(&from_str::<Patch>(arguments)?.command)),
-        "Bash" | "bash" | "run_shell_command" | "exec_command" => {
+        tool if SHELLS.contains(&tool) => {
             let Shell { command, workdir } = from_str(arguments)?;
             shell::read(&command, &workdir.unwrap_or_default(), &mut found);
         }

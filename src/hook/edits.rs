@@ -33,12 +33,16 @@ pub struct Changes {
 
 /// The files and folders on which the rules rest, from the root of a worktree: the log, the configuration, and the files that
 /// have our hooks.
-const OF_CREWLOG: [&str; 9] = [
+const OF_CREWLOG: [&str; 13] = [
     ".crewlog",
     "crewlog.toml",
     ".git/hooks/pre-commit",
     ".git/hooks/pre-merge-commit",
     ".git/hooks/pre-push",
+    ".git/hooks/post-commit",
+    ".git/hooks/post-checkout",
+    ".git/hooks/post-merge",
+    ".git/hooks/post-rewrite",
     ".claude/settings.json",
     ".codex/hooks.json",
     ".gemini/settings.json",

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crewlog_executors::crew::offers::Offer;
-use crewlog_executors::crew::{Crew, Refusal, TaskSummary};
+use crewlog_executors::crew::{Crew, LostFile, Refusal, TaskSummary};
 use crewlog_executors::text::quoted_line;
 use crewlog_planner::crew::agents::Liveness;
 use crewlog_planner::crew::leases::{By, Lease, Leases, MergeRisk};
@@ -86,6 +86,28 @@ pub fn listed(hits: &[Hit]) -> String {
         }
         text + &format!(" until {} or longer", rfc3339(blocked.until))
     })
+}
+
+/// A change during a call that nobody can judge.
+pub fn unjudged(path: &str, holder: &str) -> String {
+    let path = quoted_line(path, PATH_CHARS_MAX);
+    format!(
+        "crewlog: {path} changed during this call; {holder} leases it and runs no hooks, so it may have been {holder}."
+    )
+}
+
+/// The reason why a commit of files is refused that another agent held since their edit.
+pub fn lost(files: &[LostFile]) -> String {
+    let shown = first(files.iter(), HITS_MAX, "; ", |LostFile { path, token, later: (holder, later) }| {
+        let path = quoted_line(path, PATH_CHARS_MAX);
+        format!(
+            "you edited {path} under the lease with token {token}, and {holder} has had it since, with token {later}"
+        )
+    });
+    format!(
+        "this commit is refused: {shown}. Possible now: look at `git diff --cached`, lease the file again with reserve_paths, \
+         and commit; or leave it out with `git restore --staged`."
+    )
 }
 
 /// Overlaps with other worktrees, which do not block the edit.

@@ -45,6 +45,29 @@ pub async fn files(root: &Path) -> io::Result<Vec<String>> {
     names(root, "ls-files --cached --others --exclude-standard -z", "").await
 }
 
+/// The id of the last commit.
+pub async fn head(folder: &Path) -> io::Result<String> {
+    let lines = names(folder, "rev-parse HEAD", "").await?;
+    Ok(lines.first().map(|line| line.trim().to_owned()).unwrap_or_default())
+}
+
+/// The files that differ between two commits, or those of the last commit.
+pub async fn of_change(folder: &Path, range: Option<(&str, &str)>) -> io::Result<Vec<String>> {
+    let words = match range {
+        Some((before, after)) => format!("diff --name-only --no-renames -z {before} {after} --"),
+        None => "log -1 --format= --name-only --no-renames -m --first-parent -z HEAD --".to_owned(),
+    };
+    names(folder, &words, "").await
+}
+
+/// The content of a file in the last commit; `None` if it has none.
+pub async fn committed(root: &Path, path: &str) -> Option<Vec<u8>> {
+    let mut git = Command::new("git");
+    git.current_dir(root).args(["cat-file", "--filters", &format!("HEAD:{path}")]).kill_on_drop(true);
+    let ran = timeout(WAIT, git.output()).await.ok()?.ok()?;
+    ran.status.success().then_some(ran.stdout)
+}
+
 /// The names printed by git, which end with NUL. An empty result is not an error: `check-ignore` then exits with 1.
 async fn names(folder: &Path, words: &str, input: &str) -> io::Result<Vec<String>> {
     let mut stdin = tempfile::tempfile()?;

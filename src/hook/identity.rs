@@ -11,6 +11,7 @@ use crewlog_planner::crew::agents::{Agent, Agents, Liveness, Profile, Wish};
 use serde::{Deserialize, Serialize};
 
 use super::dialect::{Call, Moment, SubAgent};
+use super::notes::Notes;
 use crate::cli::programs::Host;
 
 /// The most characters of a subagent's kind, and of its id, in its name.
@@ -48,6 +49,9 @@ pub struct Origin {
     pub lease_on_edit: bool,
     /// The fault of the configuration, without which nothing is written.
     pub unconfigured: Option<String>,
+    /// The notes of hooks on this machine. Before a shell command only if its leased files must be listed again.
+    #[serde(default)]
+    pub notes: Option<Notes>,
 }
 
 /// One run of a hook.

@@ -3,6 +3,7 @@
 //!
 //! `dialect`, `patch` and `shell` are pure; they open no file, no log and no connection.
 
+mod calls;
 mod dialect;
 pub mod edits;
 pub mod facts;
@@ -11,8 +12,10 @@ mod git_hooks;
 mod identity;
 mod in_time;
 mod moments;
+mod notes;
 mod patch;
 mod permission;
+mod recorders;
 mod resident;
 mod run;
 mod shell;
@@ -22,6 +25,7 @@ mod status_line;
 mod tests;
 mod touches;
 mod watch;
+mod witness;
 
 pub use self::resident::Resident;
 pub use self::run::run;

@@ -14,6 +14,7 @@ use super::dialect::{Call, Moment, Verdict};
 use super::edits::{Changes, Hit};
 use super::identity::{Hook, Origin, Tie};
 use super::in_time::RECORD_WAIT;
+use super::notes::Before;
 use super::touches::Edits;
 use super::{edits, facts};
 use crate::ui::text::count;
@@ -44,7 +45,17 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call) -> Result<Verdict
 async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
     let call = hook.call;
     match &call.moment {
-        Moment::Before(edits) => return hook.before(edits).await,
+        Moment::Before(edits) => {
+            // Without the list only this call's changes are not compared.
+            let _ = hook.list_leased().await;
+            return hook.before(edits).await;
+        }
+        Moment::Other => {
+            if call.tool.as_ref().is_some_and(|tool| tool.is_shell) {
+                hook.list_leased().await?;
+            }
+            return Ok(Verdict::Allow(String::new()));
+        }
         Moment::Start => {
             let twin = hook.known().await?.filter(|(_, agent)| hook.is_twin(agent) && hook.tie(agent) == Tie::Session);
             let caller = hook.joined().await?;
@@ -57,15 +68,16 @@ async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
         }
         Moment::Moved => return hook.moved().await,
         Moment::StatusLine { own } => return hook.status_line(*own).await,
-        // Only its state is of interest.
-        Moment::Other if call.sight.is_some() => return Ok(Verdict::Allow(String::new())),
         Moment::Prompt
         | Moment::After(_)
         | Moment::Permission
         | Moment::Answered
         | Moment::Stop { .. }
-        | Moment::End
-        | Moment::Other => {}
+        | Moment::End => {}
+    }
+    let changed = hook.changed();
+    if !changed.is_empty() {
+        hook.joined().await?;
     }
     let Some((caller, agent)) = hook.known().await? else { return Ok(Verdict::Allow(String::new())) };
     // The call has run, or the turn continues without it: its person has answered the dialog of the program.
@@ -81,14 +93,14 @@ async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
         Moment::Stop { is_repeated } => return hook.stop(&caller, &agent, *is_repeated).await,
         Moment::End => return hook.end(&caller, &agent).await,
         Moment::Answered => return Ok(Verdict::Allow(String::new())),
-        Moment::After(edits) => hook.after(&caller, edits).await?,
+        Moment::After(edits) => hook.after(&caller, edits, changed).await?,
         Moment::Start
         | Moment::Prompt
         | Moment::Before(_)
         | Moment::Permission
         | Moment::Moved
         | Moment::StatusLine { .. }
-        | Moment::Other => hook.after(&caller, &Edits::default()).await?,
+        | Moment::Other => hook.after(&caller, &Edits::default(), changed).await?,
     };
     if agent.context_usage().is_some_and(|used| used >= CONTEXT_FULL) && crew.hears_that_it_is_full(&caller).await? {
         lines.push(format!("crewlog: {WHEN_FULL}."));
@@ -226,9 +238,9 @@ impl Hook<'_> {
     }
 
     /// After a tool call or a prompt: records changes without a lease, and announces new messages.
-    async fn after(&self, caller: &Caller, edits: &Edits) -> Result<Vec<String>, Refusal> {
+    async fn after(&self, caller: &Caller, edits: &Edits, changed: Before) -> Result<Vec<String>, Refusal> {
         self.crew.present(caller).await?;
-        let mut said = Vec::new();
+        let (mut foreign, mut said) = self.judge(caller, changed).await?;
         for changes in edits::changes(&self.home, &self.call.cwd, edits).await {
             let (targets, mut hits) = changes.compared(self.crew, &caller.agent, false).await?;
             hits.retain(|hit| targets.contains(&hit.blocked.asked));
@@ -236,9 +248,11 @@ impl Hook<'_> {
                 let (worktree, agent) = (changes.worktree.name.clone(), Some(caller.agent.clone()));
                 self.crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent, now }).await?;
             }
-            if !hits.is_empty() {
-                said.push(format!("crewlog: this call changed files of others: {}.", facts::listed(&hits)));
-            }
+            hits.retain(|hit| foreign.iter().all(|known| known.blocked.asked != hit.blocked.asked));
+            foreign.extend(hits);
+        }
+        if !foreign.is_empty() {
+            said.insert(0, format!("crewlog: this call changed files of others: {}.", facts::listed(&foreign)));
         }
         let (n_new, n_unread) = self.crew.offer(&caller.agent).await?;
         said.extend((n_new > 0).then(|| facts::unread(n_unread)));

@@ -21,7 +21,7 @@ pub async fn answer(crew: &Crew, origin: &Origin, call: &Call, wait: Duration) -
     let (open, deadline) = (Verdict::Allow(String::new()), Instant::now() + wait);
     let hook = Hook::new(crew, origin, call);
     let _ = timeout(RECORD_WAIT, hook.observe(false)).await;
-    let Some(ToolCall { text, digest }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
+    let Some(ToolCall { text, digest, .. }) = call.tool.clone().filter(|_| !wait.is_zero()) else { return Ok(open) };
     let text = format!("{text}\n(in {})", call.cwd.display());
     // Only a call that is shown whole can be allowed.
     if text.len() > asks::TEXT_BYTES_MAX {

@@ -30,6 +30,7 @@ use super::dialect::{Call, Verdict};
 use super::identity::Origin;
 use super::in_time::WAIT;
 use super::moments;
+use super::notes::Notes;
 use super::watch::watch;
 use crate::context::place::Place;
 
@@ -51,7 +52,7 @@ impl Resident {
         let watching = format!("watch-{}", id_of(&worktree.name));
         // The files of the log begin with its path; those of a log on a server are elsewhere.
         let log = place.file().unwrap_or_else(|| locks.clone());
-        let crew = Arc::clone(crew);
+        let (crew, notes) = (Arc::clone(crew), Notes::folder(place));
         Self(tokio::spawn(async move {
             let answered = async {
                 let _leader = LeaderLock::wait(&locks, &listening).await?;
@@ -60,7 +61,7 @@ impl Resident {
             };
             let watched = async {
                 let _leader = LeaderLock::wait(&locks, &watching).await?;
-                watch(&crew, &worktree, &log).await
+                watch(&crew, &worktree, &log, &notes).await
             };
             let (answered, watched): (io::Result<()>, io::Result<()>) = tokio::join!(answered, watched);
             if let Err(error) = answered {

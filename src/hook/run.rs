@@ -11,11 +11,11 @@ use crewlog_executors::crew::worktree::Worktree;
 use tokio::time::timeout;
 
 use super::dialect::{Call, Moment, Verdict, parse, printed};
-use super::git_hooks::{self, GitHook};
 use super::identity::Origin;
-use super::in_time::{WAIT, on_the_log};
+use super::in_time::{RECORD_WAIT, WAIT, on_the_log};
+use super::notes::Notes;
 use super::status_line::{self, Own};
-use super::{moments, permission, resident};
+use super::{git_hooks, moments, permission, recorders, resident};
 use crate::cli::Global;
 use crate::cli::programs::NamedHook;
 use crate::context::config::{HooksConfig, OnError};
@@ -32,16 +32,17 @@ const INPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
 const REST_BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// Answers a hook of git, or else of an agent program.
-pub async fn run(global: &Global, named: Option<NamedHook>, then: Option<String>) -> ExitCode {
+pub async fn run(global: &Global, named: Option<NamedHook>, then: Option<String>, more: &[String]) -> ExitCode {
     let (session, unconfigured) = match Session::new(global).map(Session::with_some_configuration) {
         Ok((session, why)) => (Ok(session), why),
         Err(failure) => (Err(failure), None),
     };
     let on_error = configured(&session).on_error;
     match named {
-        Some(NamedHook::PreCommit) => return git_hooks::run(session, GitHook::PreCommit, on_error).await,
-        Some(NamedHook::PrePush) => return git_hooks::run(session, GitHook::PrePush, on_error).await,
+        Some(NamedHook::PreCommit) => return git_hooks::run(session, false, on_error).await,
+        Some(NamedHook::PrePush) => return git_hooks::run(session, true, on_error).await,
         Some(NamedHook::StatusLine) => return status_line(session, unconfigured, then).await,
+        Some(recorder) => return recorders::run(session, recorder, more).await,
         None => {}
     }
     let mut call = match read_input().and_then(|input| Ok(parse(&input)?)) {
@@ -130,18 +131,28 @@ async fn decide(
     call: &Call,
     unconfigured: Option<String>,
 ) -> Result<Verdict, Failure> {
-    let is_of_no_use = call.moment == Moment::Other && call.sight.is_none();
-    if session.place.is_unused() || is_of_no_use {
-        return Ok(Verdict::Allow(String::new()));
+    let is_shell = call.tool.as_ref().is_some_and(|tool| tool.is_shell);
+    let (is_other, nothing) = (call.moment == Moment::Other, Ok(Verdict::Allow(String::new())));
+    if session.place.is_unused() || (is_other && !is_shell && call.sight.is_none()) {
+        return nothing;
     }
-    let origin = Origin {
+    let mut origin = Origin {
         folder: session.folder.clone(),
         agent: agent_id(),
         ancestors: process::ancestors(),
         is_strict: hooks.strict,
         lease_on_edit: hooks.lease_on_edit,
         unconfigured,
+        notes: None,
     };
+    let notes = Notes::of(&session.place);
+    let home = Worktree::around(&session.folder);
+    let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or(home);
+    let is_noted = notes.take_in(&here, call, (origin.agent.as_deref(), &origin.ancestors));
+    if is_other && is_noted && call.sight.is_none() {
+        return nothing;
+    }
+    origin.notes = Some(notes).filter(|_| !is_noted || matches!(call.moment, Moment::After(_)));
     if call.moment == Moment::Permission {
         let wait = hooks.permission_wait;
         let asked = async { Ok(permission::answer(&*open(session).await?, &origin, call, wait).await?) };
@@ -151,11 +162,14 @@ async fn decide(
     if let Ok(Ok(verdict)) = timeout(WAIT, resident::ask(&socket, &origin, call)).await {
         return Ok(verdict);
     }
-    on_the_log(session, WAIT, async {
+    let wait = if is_other { RECORD_WAIT } else { WAIT };
+    let answered = on_the_log(session, wait, async {
         let crew = open(session).await?;
         Ok(moments::answer(&crew, &origin, call).await?)
     })
-    .await
+    .await;
+    // Nothing is decided about such a call: without its notes only its changes are not compared.
+    if is_other { nothing } else { answered }
 }
 
 /// Leaves of a tool call a few words without secrets.

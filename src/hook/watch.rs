@@ -1,5 +1,5 @@
-//! Watches a worktree and records changed files without a lease, which no hook has seen. It knows the path of a change,
-//! but not its author.
+//! Watches a worktree and records changed files that no hook has seen: without a lease, or under the lease of an agent whose
+//! hooks have not run. It knows the path of a change, but not its author.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -7,15 +7,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-use crewlog_executors::crew::Crew;
 use crewlog_executors::crew::worktree::Worktree;
-use crewlog_planner::crew::leases::LeaseCommand;
+use crewlog_executors::crew::{Crew, Refusal};
+use crewlog_planner::crew::leases::{ForeignEdit, LeaseCommand};
 use crewlog_planner::crew::target::Target;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
+use super::calls::CallLog;
 use super::git;
+use super::witness::violated;
 
 /// How long changes are collected.
 const DEBOUNCE: Duration = Duration::from_millis(500);
@@ -33,8 +35,8 @@ const PATHS_MAX: usize = 10_000;
 ///
 /// # Errors
 /// If git cannot list changes: outside of a repository there is nothing to watch.
-pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path) -> io::Result<()> {
-    let root = &worktree.root;
+pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path, notes: &Path) -> io::Result<()> {
+    let (root, calls) = (&worktree.root, CallLog::of(notes, worktree));
     let mut seen = Seen::default();
     seen.compare(root, git::changed(root).await?, false);
     let (sender, mut events) = mpsc::channel(EVENTS_MAX);
@@ -56,15 +58,37 @@ pub async fn watch(crew: &Crew, worktree: &Worktree, log: &Path) -> io::Result<(
         // Git may be busy; the next comparison sees the rest.
         let Ok(changed) = git::changed(root).await else { continue };
         let is_of_log = |path: &String| root.join(path).as_os_str().as_bytes().starts_with(log.as_os_str().as_bytes());
-        for path in seen.compare(root, changed, true).into_iter().filter(|path| !is_of_log(path)) {
-            let Ok(path) = Target::literal(&path) else { continue };
-            let worktree = worktree.name.clone();
-            if let Err(error) = crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent: None, now }).await
-            {
-                tracing::warn!(%error, "a changed file was not recorded");
+        let news = seen.compare(root, changed, true);
+        for (path, is_reverted) in news.into_iter().filter(|(path, _)| !is_of_log(path)) {
+            match record(crew, worktree, &calls, &path, is_reverted).await {
+                Ok(true) => seen.recorded(&path),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(%error, "a changed file was not recorded"),
             }
         }
     }
+}
+
+/// Records a changed file, unless the holder of a lease on it may have changed it. A file without a lease may be reverted.
+async fn record(
+    crew: &Crew,
+    worktree: &Worktree,
+    calls: &CallLog,
+    path: &str,
+    is_reverted: bool,
+) -> Result<bool, Refusal> {
+    let Ok(path) = Target::literal(path) else { return Ok(false) };
+    let Some(lease) = violated(crew, calls, worktree, &path).await? else { return Ok(false) };
+    let (worktree, agent, is_at_risk) = (worktree.name.clone(), None, false);
+    match lease {
+        Some(lease) => {
+            let edit = ForeignEdit { worktree, path, agent, lease, is_at_risk };
+            crew.record_edit(|now| LeaseCommand::SeeForeignEdit { edit, now }).await?;
+        }
+        None if is_reverted => return Ok(false),
+        None => crew.record_edit(|now| LeaseCommand::SeeEdit { worktree, path, agent, now }).await?,
+    }
+    Ok(true)
 }
 
 fn report(error: &notify::Error) {
@@ -114,20 +138,32 @@ async fn watch_new(
 struct Seen(BTreeMap<String, (Option<SystemTime>, Option<Instant>)>);
 
 impl Seen {
-    /// The changed files that were written since the last comparison and not recorded lately. Marks them as recorded if
-    /// `is_recorded`.
-    fn compare(&mut self, root: &Path, changed: Vec<String>, is_recorded: bool) -> Vec<String> {
-        let (before, mut news) = (std::mem::take(&mut self.0), Vec::new());
+    /// The changed files that were written since the last comparison and not recorded lately, and true with those that were
+    /// written as they are in the last commit. The first comparison has no news.
+    fn compare(&mut self, root: &Path, changed: Vec<String>, has_news: bool) -> Vec<(String, bool)> {
+        let (mut before, mut news) = (std::mem::take(&mut self.0), Vec::new());
+        let written = |path: &str| root.join(path).symlink_metadata().and_then(|found| found.modified()).ok();
+        let is_due = |recorded: Option<Instant>| recorded.is_none_or(|at| at.elapsed() >= QUIET);
         for path in changed.into_iter().take(PATHS_MAX) {
-            let written = root.join(&path).symlink_metadata().and_then(|found| found.modified()).ok();
-            let (last_written, mut recorded) = before.get(&path).copied().unwrap_or((None, None));
-            let is_same = before.contains_key(&path) && written == last_written;
-            if is_recorded && !is_same && recorded.is_none_or(|at| at.elapsed() >= QUIET) && news.len() < RECORDS_MAX {
-                recorded = Some(Instant::now());
-                news.push(path.clone());
+            let (known, written) = (before.remove(&path), written(&path));
+            let (last_written, recorded) = known.unwrap_or((None, None));
+            let is_same = known.is_some() && written == last_written;
+            if has_news && !is_same && is_due(recorded) && news.len() < RECORDS_MAX {
+                news.push((path.clone(), false));
             }
             self.0.insert(path, (written, recorded));
         }
+        // A commit leaves the files as they are.
+        for (path, (last_written, recorded)) in before {
+            let written = written(&path).filter(|_| has_news && is_due(recorded) && news.len() < RECORDS_MAX);
+            if written.is_some() && written != last_written {
+                news.push((path, true));
+            }
+        }
         news
+    }
+
+    fn recorded(&mut self, path: &str) {
+        self.0.get_mut(path).into_iter().for_each(|(_, recorded)| *recorded = Some(Instant::now()));
     }
 }

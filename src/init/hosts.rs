@@ -155,11 +155,15 @@ pub fn git_hooks(places: &Places) -> Vec<Target> {
         let command = format!("{COMMAND} {of}");
         Target { path: folder.join(name), content: Content::Script(Script { body, command, is_run_by_git }) }
     };
+    // An earlier hook gets the input.
+    let record = |hook: &str| format!("\"$crewlog\" hook {hook} \"$@\" </dev/null || :\n");
+    let recorders = ["post-commit", "post-checkout", "post-merge", "post-rewrite"].map(|hook| (hook, record(hook)));
+    let recorders: Vec<_> = recorders.iter().map(|(hook, run)| script((hook, hook, run))).collect();
     // Git runs another hook before it commits a merge.
     let hooks = [
         ("pre-commit", "pre-commit", commit),
         ("pre-merge-commit", "pre-commit", commit),
         ("pre-push", "pre-push", push),
     ];
-    hooks.map(script).into()
+    hooks.map(script).into_iter().chain(recorders).collect()
 }

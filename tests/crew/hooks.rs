@@ -1,5 +1,6 @@
 //! `crewlog hook`: the real program with the inputs of the four agent programs and of git.
 
+mod commits;
 mod faults;
 mod observed;
 mod odd_names;
@@ -10,6 +11,7 @@ mod queue;
 pub mod rig;
 mod sessions;
 mod trees;
+mod witness;
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};

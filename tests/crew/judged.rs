@@ -155,7 +155,8 @@ pub fn judge(log: &[Recorded], seed: u64) -> usize {
             | LeaseEvent::LeasesExtended { .. }
             | LeaseEvent::WaitingEnded { .. }
             | LeaseEvent::EditRefused { .. }
-            | LeaseEvent::UnleasedEdit { .. } => {}
+            | LeaseEvent::UnleasedEdit { .. }
+            | LeaseEvent::FilesCommitted { .. } => {}
         }
     }
     n_grants

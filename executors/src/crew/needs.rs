@@ -8,7 +8,7 @@ use crewlog_planner::claim::{self, LateReport};
 use crewlog_planner::crew::agents::{Agent as SessionAgent, Agents, Health, Liveness};
 use crewlog_planner::crew::asks::{Asks, OpenAsk, Wanted};
 use crewlog_planner::crew::conflicts::{ConflictEvent, ConflictHolder, Conflicts};
-use crewlog_planner::crew::leases::{Blocked, Deadlock, Leases, RingPart};
+use crewlog_planner::crew::leases::{Blocked, Deadlock, LeaseNews, Leases, News, RingPart};
 use crewlog_planner::crew::messages::{self, Messages};
 use crewlog_planner::event::{Event, PlannerCmd, Purpose, Timer};
 use crewlog_planner::lifecycle::{Situation, State, States, Wait};
@@ -22,6 +22,7 @@ use crewlog_planner::view::PlanView;
 use serde::{Deserialize, Serialize};
 
 use super::actions::{NeedAction, OWN_WORDS};
+use super::notices::committed;
 use crate::agent::Agent;
 use crate::breakers::is_nearly_used;
 use crate::caller;
@@ -165,6 +166,7 @@ pub(super) fn with_crew(facts: &Facts<'_>, mut items: Vec<Need>) -> Vec<Need> {
     items.extend(unanswered(facts));
     items.extend(facts.agents.iter().filter_map(|(name, agent)| of_health(name, agent)));
     items.extend(facts.leases.deadlocks().iter().map(|deadlock| deadlocked(facts, deadlock)));
+    items.extend(facts.leases.at_risk().map(|(news, lease)| overwritten(news, lease)));
     items.extend(
         facts.roster.into_iter().flat_map(|roster| roster.agents.iter().filter_map(|agent| today(roster, agent))),
     );
@@ -546,4 +548,22 @@ fn deadlocked(facts: &Facts<'_>, Deadlock { ring, release, at }: &Deadlock) -> N
     let agents = ring.iter().map(|part| part.agent.clone()).collect::<Vec<_>>().join(", ");
     let id = format!("d{}", ring.first().map_or(0, |part| part.waiting));
     Need { since: Some(*at), actions: vec![end, remind], ..Need::new(Kind::Conflict, id, agents, text) }
+}
+
+/// The item of work that another agent may have destroyed, or has committed.
+fn overwritten(News { number, agent, fact }: &News, lease: u64) -> Need {
+    let (by, text) = match fact {
+        LeaseNews::Edited { by, path, .. } => {
+            let author = by.as_deref().unwrap_or("somebody");
+            (by, format!("{author} changed {path} under the lease of {agent}, whose work in it was not committed"))
+        }
+        LeaseNews::Committed { commit, paths, .. } => {
+            (&commit.agent, format!("{} under the lease of {agent}", committed(commit, paths)))
+        }
+        _others => (&None, String::new()),
+    };
+    let end = NeedAction::EndLeases { leases: vec![lease], reason: OWN_WORDS.to_owned() };
+    let to = [Some(agent.clone()), by.clone()].into_iter().flatten().collect();
+    let remind = NeedAction::Send { to, subject: OWN_WORDS.to_owned() };
+    Need { actions: vec![remind, end], ..Need::new(Kind::Conflict, format!("x{number}"), agent.clone(), text) }
 }

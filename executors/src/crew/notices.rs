@@ -3,7 +3,7 @@
 
 use crewlog_mq::{Append, CellChange, Error, Timestamp};
 use crewlog_planner::crew::leases::news::Notice;
-use crewlog_planner::crew::leases::{Deadlock, Handoff, LeaseNews, Leases, News, RingPart, Waiting};
+use crewlog_planner::crew::leases::{Commit, Deadlock, GitChange, Handoff, LeaseNews, Leases, News, RingPart, Waiting};
 use crewlog_planner::crew::target::Target;
 
 use super::Refusal;
@@ -18,6 +18,9 @@ const HEARD: &str = "heard";
 /// The most characters of a path, and of another agent's words.
 const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 120;
+/// The most paths of a commit, and the characters of its id.
+const PATHS_MAX: usize = 3;
+const ID_CHARS: usize = 10;
 
 impl Crew {
     /// The keys of the notices that an agent has not heard.
@@ -152,7 +155,41 @@ fn past(fact: &LeaseNews, leases: &Leases, now: Timestamp) -> String {
         LeaseNews::Answered { handoff, by, is_accepted: false, note } => {
             format!("{by} has refused your handoff {handoff}{}", said(note))
         }
+        LeaseNews::Edited { lease, path, by, .. } => {
+            let by = by.as_deref().unwrap_or("somebody");
+            let path = quoted_line(path, PATH_CHARS_MAX);
+            format!("{by} changed {path} under your lease {lease}: read the file before you edit or commit it")
+        }
+        LeaseNews::Committed { lease, paths, commit } => {
+            format!(
+                "{} under your lease {lease}: read what is there before you edit or commit it",
+                committed(commit, paths)
+            )
+        }
     }
+}
+
+/// A command of git that committed or changed files, with the first ones: `ann committed a.txt in 1a2b3c4d`.
+#[must_use]
+pub fn committed(Commit { id, how, agent, .. }: &Commit, paths: &[String]) -> String {
+    let by = agent.as_deref().unwrap_or("a person");
+    let verb = match how {
+        GitChange::Commit => "committed",
+        GitChange::Checkout | GitChange::Merge | GitChange::Rebase => "changed",
+    };
+    let through = match how {
+        GitChange::Commit => "in",
+        GitChange::Checkout => "by a checkout of",
+        GitChange::Merge => "by a merge of",
+        GitChange::Rebase => "by a rebase to",
+    };
+    let shown =
+        paths.iter().take(PATHS_MAX).map(|path| quoted_line(path, PATH_CHARS_MAX)).collect::<Vec<_>>().join(", ");
+    let more = match paths.len().saturating_sub(PATHS_MAX) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    format!("{by} {verb} {shown}{more} {through} {}", id.get(..ID_CHARS).unwrap_or(id))
 }
 
 /// An offer in one line, with the files of its leases.

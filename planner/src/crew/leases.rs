@@ -10,6 +10,7 @@
 //! is log time; a lease is live up to and including its last moment. A call of its holder renews it, which no event says: so the
 //! end of one that expired is in the log before another one is granted in its place.
 
+mod edits;
 mod event;
 mod handoff;
 pub mod news;
@@ -23,8 +24,8 @@ use crewlog_mq::{Handler, Position, Snapshot, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::event::{
-    Asked, Deadlock, Handoff, LeaseCommand, LeaseEvent, LeaseNews, MergeRisk, News, ReleaseAnswer, Request, RingPart,
-    Turn, Which,
+    Asked, Commit, CommittedFile, CommittedLease, Deadlock, ForeignEdit, GitChange, Handoff, LeaseCommand, LeaseEvent,
+    LeaseNews, MergeRisk, News, ReleaseAnswer, Request, RingPart, Turn, Which,
 };
 pub use super::names::LeaseHolder;
 pub use super::refusal::{Blocked, By};
@@ -310,6 +311,8 @@ impl Leases {
             LeaseCommand::SeeEdit { worktree, path, agent, .. } => {
                 self.see(worktree, path, agent, now).into_iter().collect()
             }
+            LeaseCommand::SeeForeignEdit { edit, .. } => self.see_foreign(edit, now).into_iter().collect(),
+            LeaseCommand::SeeCommit { commit, paths, .. } => self.see_commit(commit, &paths, now).into_iter().collect(),
         })
     }
 
@@ -387,19 +390,6 @@ impl Leases {
                 Ok(numbers.iter().copied().collect::<BTreeSet<_>>().into_iter().collect())
             }
         }
-    }
-
-    /// Records an edit without a lease. A watcher does not know the agent, which may be the holder.
-    fn see(&self, worktree: String, path: Target, agent: Option<String>, now: Timestamp) -> Option<LeaseEvent> {
-        let here = self.overlapping(&path, now).filter(|(_, lease)| lease.holder.worktree == worktree);
-        let mut lease = None;
-        for (number, found) in here {
-            if agent.as_ref().is_none_or(|agent| is_below(agent, &found.holder.agent)) {
-                return None;
-            }
-            lease = lease.or(found.is_exclusive.then_some(number));
-        }
-        Some(LeaseEvent::UnleasedEdit { worktree, path: path.path, agent, lease, at: now })
     }
 
     fn add(&mut self, first: u64, request: &Request, until: Timestamp) {
@@ -579,7 +569,9 @@ impl Handler for Leases {
             LeaseEvent::EditRefused { holder, target, lease, .. } => {
                 self.refused.insert((*lease, holder.clone(), target.clone()));
             }
-            LeaseEvent::UnleasedEdit { .. } | LeaseEvent::ReleaseAnswered { .. } => {}
+            LeaseEvent::UnleasedEdit { .. }
+            | LeaseEvent::FilesCommitted { .. }
+            | LeaseEvent::ReleaseAnswered { .. } => {}
         }
         if !self.deadlocks.is_empty() {
             self.end_deadlocks();

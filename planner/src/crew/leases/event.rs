@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crewlog_mq::{Event as MqEvent, Timestamp};
+use crewlog_mq::{Event as MqEvent, Position, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::crew::CrewError;
@@ -153,6 +153,10 @@ pub enum LeaseNews {
     Kept { by: String, until: Timestamp, note: String },
     /// An offer was accepted or refused.
     Answered { handoff: u64, by: String, is_accepted: bool, note: String },
+    /// Another agent changed a file under its lease, or somebody whom nobody saw.
+    Edited { lease: u64, path: String, by: Option<String>, is_at_risk: bool },
+    /// A command of git of another agent or a person committed or changed files under its lease.
+    Committed { lease: u64, paths: Vec<String>, commit: Commit },
 }
 
 /// An event of the leases of a repository.
@@ -211,8 +215,14 @@ pub enum LeaseEvent {
         /// The lease of another that covers the file, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         lease: Option<u64>,
+        /// True if the holder's work in the file was not committed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_at_risk: bool,
         at: Timestamp,
     },
+    /// An agent committed files, or anybody files that an agent leases; or another command of git changed files that another
+    /// leases.
+    FilesCommitted { commit: Commit, files: Vec<CommittedFile>, at: Timestamp },
 }
 
 impl MqEvent for LeaseEvent {}
@@ -245,6 +255,80 @@ pub enum LeaseCommand {
     RefuseEdit { holder: LeaseHolder, target: Target, lease: u64, now: Timestamp },
     /// A file was changed: recorded when the agent holds no lease on it.
     SeeEdit { worktree: String, path: Target, agent: Option<String>, now: Timestamp },
+    /// A file was changed under the lease of another.
+    SeeForeignEdit { edit: ForeignEdit, now: Timestamp },
+    /// A command of git committed or changed these files.
+    SeeCommit { commit: Commit, paths: Vec<Target>, now: Timestamp },
+}
+
+/// The commit that a command of git has made or moved to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Commit {
+    /// Its id.
+    pub id: String,
+    /// The command.
+    pub how: GitChange,
+    /// The worktree.
+    pub worktree: String,
+    /// The agent that ran it; unset for a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// Its task: `PLAN/NAME`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// A command of git that changes files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum GitChange {
+    /// It made the commit.
+    Commit,
+    /// It moved to another branch or commit.
+    Checkout,
+    /// It merged the commit.
+    Merge,
+    /// It made the commits of a branch again.
+    Rebase,
+}
+
+/// A file of a commit, with the lease on it at that time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedFile {
+    /// The file.
+    pub path: String,
+    /// The lease, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<CommittedLease>,
+}
+
+/// A lease on a committed file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommittedLease {
+    /// Its number.
+    pub lease: u64,
+    /// Its fencing token.
+    pub token: Position,
+    /// Its holder.
+    pub holder: String,
+    /// The task that it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+}
+
+/// A change of a file under the lease of another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignEdit {
+    /// The worktree.
+    pub worktree: String,
+    /// The file.
+    pub path: Target,
+    /// Its author, if known.
+    pub agent: Option<String>,
+    /// The lease.
+    pub lease: u64,
+    /// True if the holder's work in the file was not committed.
+    pub is_at_risk: bool,
 }
 
 /// Some of an agent's leases.
@@ -269,6 +353,7 @@ impl LeaseEvent {
             Self::LeasesExpired { at, .. }
             | Self::EditRefused { at, .. }
             | Self::UnleasedEdit { at, .. }
+            | Self::FilesCommitted { at, .. }
             | Self::DeadlockDetected(Deadlock { at, .. })
             | Self::HandoffOffered { at, .. }
             | Self::LeasesTransferred { at, .. } => Some(*at),
@@ -304,7 +389,8 @@ impl LeaseEvent {
             | Self::HandoffsEnded { .. }
             | Self::LeasesExtended { .. }
             | Self::EditRefused { .. }
-            | Self::UnleasedEdit { .. } => (&[], &[]),
+            | Self::UnleasedEdit { .. }
+            | Self::FilesCommitted { .. } => (&[], &[]),
         }
     }
 }
@@ -323,7 +409,9 @@ impl LeaseCommand {
             | Self::Force { now, .. }
             | Self::Expire { now }
             | Self::RefuseEdit { now, .. }
-            | Self::SeeEdit { now, .. } => *now,
+            | Self::SeeEdit { now, .. }
+            | Self::SeeForeignEdit { now, .. }
+            | Self::SeeCommit { now, .. } => *now,
         }
     }
 }

@@ -1,8 +1,10 @@
 //! Facts about leases that an agent should hear once.
 
+use std::collections::BTreeMap;
+
 use crewlog_mq::Timestamp;
 
-use super::event::{Deadlock, Handoff, LeaseNews, News, ReleaseAnswer};
+use super::event::{Commit, CommittedLease, Deadlock, Handoff, LeaseNews, News, ReleaseAnswer};
 use super::{Lease, LeaseEvent, Leases, Waiting};
 
 /// The most past facts that are kept.
@@ -71,6 +73,18 @@ impl Leases {
         own.filter_map(|(lease, _, target)| Some((target.path.clone(), self.live.get(lease)?.holder.agent.clone())))
     }
 
+    /// Changes of others under live leases that the person should see, each with its lease: edits that may have destroyed work of
+    /// the holder, and commits of other agents.
+    pub fn at_risk(&self) -> impl Iterator<Item = (&News, u64)> {
+        self.news.iter().filter_map(|news| match &news.fact {
+            LeaseNews::Edited { lease, is_at_risk: true, .. }
+            | LeaseNews::Committed { lease, commit: Commit { agent: Some(_), .. }, .. } => {
+                self.live.contains_key(lease).then_some((news, *lease))
+            }
+            _another => None,
+        })
+    }
+
     /// Keeps the facts of an event that agents should hear, before it is applied.
     pub(super) fn keep_news(&mut self, event: &LeaseEvent) {
         let lost = |leases: &[u64], by: &Option<String>| {
@@ -96,6 +110,23 @@ impl Leases {
                 let (handoff, by, is_accepted, note) = (*handoff, agent.clone(), *is_accepted, note.clone());
                 let answered = LeaseNews::Answered { handoff, by, is_accepted, note };
                 offer.map(|offer| (offer.from.clone(), answered)).into_iter().collect()
+            }
+            LeaseEvent::UnleasedEdit { path, agent, lease: Some(lease), is_at_risk, .. } => {
+                let holder = self.live.get(lease).map(|lease| lease.holder.agent.clone());
+                let (path, by, is_at_risk) = (path.clone(), agent.clone(), *is_at_risk);
+                let edited = LeaseNews::Edited { lease: *lease, path, by, is_at_risk };
+                holder.map(|holder| (holder, edited)).into_iter().collect()
+            }
+            LeaseEvent::FilesCommitted { commit, files, .. } => {
+                let mut by_lease: BTreeMap<_, Vec<String>> = BTreeMap::new();
+                for (file, CommittedLease { lease, holder, .. }) in
+                    files.iter().filter_map(|file| Some((file, file.foreign(commit)?)))
+                {
+                    by_lease.entry((holder.clone(), *lease)).or_default().push(file.path.clone());
+                }
+                let news =
+                    |((holder, lease), paths)| (holder, LeaseNews::Committed { lease, paths, commit: commit.clone() });
+                by_lease.into_iter().map(news).collect()
             }
             _another => return,
         };

@@ -118,6 +118,7 @@ pub fn shown(event: &LeaseEvent) -> String {
         LeaseEvent::HandoffsEnded { handoffs } => format!("lapsed {handoffs:?}"),
         LeaseEvent::LeasesTransferred { leases, first, to, .. } => format!("{leases:?} go to {to} as {first}"),
         LeaseEvent::EditRefused { target, lease, .. } => format!("refused {} under {lease}", target.path),
+        LeaseEvent::FilesCommitted { commit, files, .. } => format!("{} has {}", commit.id, files.len()),
         LeaseEvent::UnleasedEdit { path, lease, .. } => match lease {
             Some(lease) => format!("{path} changed under {lease}"),
             None => format!("{path} changed"),
