@@ -160,6 +160,7 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Leases(leases) => commands::leases::leases(session, leases).await,
         Command::Send(send) => commands::send::send(session, send).await,
         Command::Inbox(inbox) => commands::inbox::inbox(session, inbox).await,
+        Command::Blame(blame) => commands::blame::blame(session, &blame.file).await,
         Command::Why(why) => commands::why::why(session, &why.what, why.at.at).await,
         Command::Agree(agree) => commands::agree::agree(session, agree).await,
         Command::Answer(answer) => commands::answer::answer(session, answer).await,

@@ -33,9 +33,9 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the planner", &[&["planner/src/"]], &[&CREW], 14_740),
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("the executors", &[&["executors/src/"]], &[&CREW], 11_000),
-    ("coordination", &[&CREW, &FACES], &[], 16_750),
-    ("views", &[&VIEWS], &[], 9_160),
-    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_400),
+    ("coordination", &[&CREW, &FACES], &[], 17_150),
+    ("views", &[&VIEWS], &[], 9_380),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_590),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -508,14 +508,14 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
 #[test]
 fn a_part_is_counted_wherever_its_files_are() {
     for (path, n_lines, expected) in [
-        ("src/a.rs", 11_400, None),
-        ("src/a.rs", 11_401, Some("src/")),
-        ("src/serve/a.rs", 11_401, Some("src/")),
-        ("src/tests.rs", 11_401, None),
-        ("src/mcp/a.rs", 16_751, Some("planner/src/crew/")),
-        ("src/serve/mcp/a.rs", 16_751, Some("planner/src/crew/")),
-        ("src/page/a.rs", 9_161, Some("src/demo/")),
-        ("src/serve/page/a.rs", 9_161, Some("src/demo/")),
+        ("src/a.rs", 11_590, None),
+        ("src/a.rs", 11_591, Some("src/")),
+        ("src/serve/a.rs", 11_591, Some("src/")),
+        ("src/tests.rs", 11_591, None),
+        ("src/mcp/a.rs", 17_151, Some("planner/src/crew/")),
+        ("src/serve/mcp/a.rs", 17_151, Some("planner/src/crew/")),
+        ("src/page/a.rs", 9_381, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_381, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
         ("planner/src/a.rs", 14_740, None),
     ] {

@@ -2,6 +2,7 @@
 
 mod commits;
 mod faults;
+mod history;
 mod odd_names;
 mod offers;
 mod paths;

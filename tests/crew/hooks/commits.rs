@@ -10,7 +10,7 @@ use super::rig::{Rig, SIGNS, context};
 use crate::cli::scene::{Ran, Running};
 
 /// A repository with hooks of git and three files. Bob has leased one by an edit.
-fn connected() -> Rig {
+pub fn connected() -> Rig {
     let rig = Rig::new();
     rig.0.run(&["init", "--host", "gemini"]).expect(0);
     for path in ["a.txt", "b.txt", "victim.txt"] {
@@ -23,7 +23,7 @@ fn connected() -> Rig {
 }
 
 /// Git as an agent, or as a person.
-fn git(rig: &Rig, agent: Option<&str>, words: &[&str]) -> Ran {
+pub fn git(rig: &Rig, agent: Option<&str>, words: &[&str]) -> Ran {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "core.editor=true"]).args(words);
     for name in SIGNS {
