@@ -161,6 +161,7 @@ async fn carry_out(session: &Session, command: Command) -> Result<Code, Failure>
         Command::Send(send) => commands::send::send(session, send).await,
         Command::Inbox(inbox) => commands::inbox::inbox(session, inbox).await,
         Command::Brief(args) => commands::brief::brief(session, args).await,
+        Command::Blame(blame) => commands::blame::blame(session, &blame.file).await,
         Command::Why(why) => commands::why::why(session, &why.what, why.at.at).await,
         Command::Agree(agree) => commands::agree::agree(session, agree).await,
         Command::Answer(answer) => commands::answer::answer(session, answer).await,

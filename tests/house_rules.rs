@@ -34,8 +34,8 @@ const CEILINGS: [(&str, &[Paths], &[Paths], usize); 7] = [
     ("the reader of plan files", &[&["planner/src/parse/"]], &[], 4_000),
     ("the executors", &[&["executors/src/"]], &[&CREW], 11_080),
     ("coordination", &[&CREW, &FACES], &[], 18_600),
-    ("views", &[&VIEWS], &[], 9_240),
-    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_680),
+    ("views", &[&VIEWS], &[], 9_450),
+    ("the program", &[&["src/"]], &[&FACES, &VIEWS], 11_870),
 ];
 const FOLDERS: [&str; 10] =
     [".ci", "benches", "docs", "examples", "executors", "mq", "planner", "src", "tests", "assets"];
@@ -508,14 +508,14 @@ fn each_rule_of_a_crate_finds_its_violations_and_nothing_else() {
 #[test]
 fn a_part_is_counted_wherever_its_files_are() {
     for (path, n_lines, expected) in [
-        ("src/a.rs", 11_680, None),
-        ("src/a.rs", 11_681, Some("src/")),
-        ("src/serve/a.rs", 11_681, Some("src/")),
-        ("src/tests.rs", 11_681, None),
+        ("src/a.rs", 11_870, None),
+        ("src/a.rs", 11_871, Some("src/")),
+        ("src/serve/a.rs", 11_871, Some("src/")),
+        ("src/tests.rs", 11_871, None),
         ("src/mcp/a.rs", 18_601, Some("planner/src/crew/")),
         ("src/serve/mcp/a.rs", 18_601, Some("planner/src/crew/")),
-        ("src/page/a.rs", 9_241, Some("src/demo/")),
-        ("src/serve/page/a.rs", 9_241, Some("src/demo/")),
+        ("src/page/a.rs", 9_451, Some("src/demo/")),
+        ("src/serve/page/a.rs", 9_451, Some("src/demo/")),
         ("planner/src/parse/a.rs", 4_001, Some("planner/src/parse/")),
         ("planner/src/a.rs", 14_740, None),
     ] {

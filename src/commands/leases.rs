@@ -39,8 +39,10 @@ pub struct Leases {
 }
 
 /// The fields of a lease in the text of a list: its heading, and the lines below.
-const LEASE: [&[&str]; 2] =
-    [&["path", "agent"], &["lease", "waiting", "is_exclusive", "reason", "task", "worktree", "until"]];
+const LEASE: [&[&str]; 2] = [
+    &["path", "agent"],
+    &["lease", "waiting", "is_exclusive", "reason", "task", "doing", "worktree", "call", "since", "until"],
+];
 /// The fields of a conflict, likewise.
 const CONFLICT: [&[&str]; 2] = [&["conflict", "pattern"], &["since", "holders", "resolved"]];
 

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod agree;
 pub mod answer;
+pub mod blame;
 pub mod brief;
 pub mod cancel;
 pub mod completions;
@@ -52,11 +53,11 @@ use crate::cli::typed::AtPosition;
 #[cfg(feature = "sealing")]
 pub use self::keys::Keys;
 pub use self::{
-    agents::Agents, agree::Agree, answer::Answer, brief::Brief, cancel::Cancel, completions::Completions, db::Db,
-    demo::Demo, diff::Diff, doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups, hook::Hook,
-    import::Import, inbox::Inbox, init::Init, lease::Lease, leases::Leases, logs::Logs, ls::Ls, pause::Pause,
-    plan::Plan, replay::Replay, resume::Resume, retry::Retry, run::Run, send::Send, serve::Serve, show::Show,
-    stats::Stats, status::Status, task::Task, why::Why, work::Work,
+    agents::Agents, agree::Agree, answer::Answer, blame::Blame, brief::Brief, cancel::Cancel, completions::Completions,
+    db::Db, demo::Demo, diff::Diff, doctor::Doctor, events::Events, export::Export, fork::Fork, groups::Groups,
+    hook::Hook, import::Import, inbox::Inbox, init::Init, lease::Lease, leases::Leases, logs::Logs, ls::Ls,
+    pause::Pause, plan::Plan, replay::Replay, resume::Resume, retry::Retry, run::Run, send::Send, serve::Serve,
+    show::Show, stats::Stats, status::Status, task::Task, why::Why, work::Work,
 };
 
 /// Commands that users of git, gh and kubectl type, and those that they mean. No help lists them.
@@ -228,11 +229,13 @@ pub enum Command {
     Send(Send),
     /// List what waits for you
     Inbox(Inbox),
-    /// Explain an agent, a plan, a task or a file
+    /// Explain an agent, a plan, a task or a file; blame names the author of each line
     Why(Why),
     /// Print the brief for a successor of an agent
     #[command(hide = true)]
     Brief(Brief),
+    /// Show which agent wrote each line of a file
+    Blame(Blame),
     /// Let tasks run that wait for your agreement
     Agree(Agree),
     /// Answer a question

@@ -290,7 +290,8 @@ fn lease((place, lease): (usize, &LeaseView)) -> Row {
         None => ("waits", Tone::Busy),
     };
     let key = format!("{:?} {:?} {}", lease.lease, lease.waiting, lease.path);
-    let until = format!("until {}", time_of_day(&lease.until));
+    let since = lease.since.as_ref().map_or_else(String::new, |since| format!("since {} ", time_of_day(since)));
+    let until = format!("{since}until {}", time_of_day(&lease.until));
     Row::new(key, place, tone, &[&lease.path, &lease.agent, state, &until])
 }
 

@@ -118,6 +118,9 @@ fn lease(path: &str) -> LeaseView {
         reason: String::new(),
         task: None,
         token: None,
+        since: None,
+        call: "reserve",
+        doing: None,
         until: "2026-01-02T03:04:05.000000Z".into(),
     }
 }

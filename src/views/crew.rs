@@ -13,6 +13,7 @@ use crewlog_planner::crew::target::Target;
 use serde_json::json;
 
 use super::{AgentView, AsOf, LeaseView, MessageView, NeedView, WorkerView};
+use crate::hook::facts::EDITING;
 use crate::ui::failure::{Code, Failure};
 use crate::ui::text::{millis, rfc3339};
 
@@ -63,12 +64,14 @@ impl AsOf {
     /// Some of the leases and of the requests that wait for one.
     pub async fn leases(&self, is_meant: impl Fn(&LeaseView) -> bool) -> Result<Vec<LeaseView>, Error> {
         let leases = &self.handled(&self.kept.leases).await?.0;
+        let agents = &self.handled(&self.kept.agents).await?.0;
         // At a past position a lease is live until the event that ends it.
         let is_live = |lease: &Lease| self.is_past || self.now <= lease.until;
         let live = leases.iter().filter(|(_, lease)| is_live(lease)).map(|(number, lease)| {
-            let Lease { holder, target, is_exclusive, until, reason, task, token, .. } = lease;
+            let Lease { holder, target, is_exclusive, until, reason, task, token, since, .. } = lease;
             let view = LeaseView::of(holder, target, *is_exclusive, *until, reason, task.as_ref());
-            LeaseView { lease: Some(number), token: Some(*token), ..view }
+            let (since, doing) = (Some(rfc3339(*since)), agents.get(&holder.agent).and_then(doing));
+            LeaseView { lease: Some(number), token: Some(*token), since, doing, ..view }
         });
         let waiting = leases.waiting().filter(|(_, waiting)| self.now <= waiting.until).flat_map(
             |(number, Waiting { request, until, .. })| {
@@ -190,6 +193,13 @@ impl AgentView {
     }
 }
 
+/// The task and the step that an agent reports.
+fn doing(agent: &Agent) -> Option<String> {
+    let report = &agent.report;
+    let said = [&report.task, &report.step].into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(": ");
+    (!said.is_empty()).then_some(said)
+}
+
 impl LeaseView {
     pub fn overlaps(&self, target: &Target) -> bool {
         target.overlaps(&Target { path: self.path.clone(), is_pattern: self.is_pattern })
@@ -214,6 +224,13 @@ impl LeaseView {
             reason: reason.to_owned(),
             task: task.cloned(),
             token: None,
+            since: None,
+            call: match task {
+                Some(_) => "task",
+                None if reason == EDITING => "edit",
+                None => "reserve",
+            },
+            doing: None,
             until: rfc3339(until),
         }
     }

@@ -116,6 +116,12 @@ pub struct LeaseView {
     /// The position that fences its holder's writes.
     #[schema(value_type = Option<i64>)]
     pub token: Option<Position>,
+    /// The time of the grant; null while it waits.
+    pub since: Option<String>,
+    /// The call that asked for it: `edit`, `task` or `reserve`.
+    pub call: &'static str,
+    /// The task and the step that its agent reports now.
+    pub doing: Option<String>,
     pub until: String,
 }
 
@@ -228,6 +234,23 @@ pub struct EditView {
     #[schema(value_type = i64)]
     pub position: Position,
     pub at: String,
+}
+
+/// A lease on a file or a commit of it, in the past.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct PastView {
+    /// `LeasesGranted` or `FilesCommitted`.
+    pub event: &'static str,
+    pub agent: Option<String>,
+    pub task: Option<String>,
+    pub lease: Option<u64>,
+    pub commit: Option<String>,
+    pub reason: String,
+    #[schema(value_type = i64)]
+    pub position: Position,
+    pub at: String,
+    /// When the lease ended; null while it is live, and for a commit.
+    pub until: Option<String>,
 }
 
 /// Agents by directory.

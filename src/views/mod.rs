@@ -15,6 +15,7 @@ pub mod facts;
 mod files;
 mod forms;
 mod graph;
+pub mod history;
 mod lists;
 pub mod names;
 mod points;

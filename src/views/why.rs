@@ -18,6 +18,8 @@ use crate::ui::text::{age, millis, one_line, shell_word};
 
 /// The most edits of a file that are listed, newest first.
 const EDITS_MAX: usize = 5;
+/// The most leases and commits of a file that are listed.
+const PAST_MAX: usize = 20;
 const TITLE_CHARS_MAX: usize = 200;
 
 impl AsOf {
@@ -68,12 +70,20 @@ impl AsOf {
         })))
     }
 
-    /// The leases on a file or a pattern and its last edits without a lease, and true if there are any.
+    /// The leases on a file or a pattern, its last edits without a lease, its history and the tasks that name it; and true if
+    /// there are any.
     pub async fn why_file(&self, target: &Target) -> Result<(Value, bool), Error> {
         let held = self.leases(|lease| lease.overlaps(target)).await?;
         let edits = self.edits(Some(target), EDITS_MAX).await?;
-        let is_used = !held.is_empty() || !edits.is_empty();
-        Ok((json!({ "at": self.at, "path": target.path, "leases": held, "edits": edits }), is_used))
+        let mut history = self.history(target).await?.past();
+        history.truncate(PAST_MAX);
+        let is_of = |path: &String| Target::written(path).is_ok_and(|path| path.overlaps(target));
+        let tasks = self.tasks().await?;
+        let tasks: Vec<_> = tasks.iter().filter(|task| task.files.iter().any(is_of)).map(|task| &task.id).collect();
+        let is_used = !held.is_empty() || !edits.is_empty() || !history.is_empty() || !tasks.is_empty();
+        let json = json!({ "at": self.at, "path": target.path, "leases": held, "edits": edits, "history": history,
+            "tasks": tasks });
+        Ok((json, is_used))
     }
 
     /// The reason why nothing of a plan is running, or the running tasks.

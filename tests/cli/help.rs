@@ -58,7 +58,7 @@ fn the_short_help_of_every_command_fits_on_40_lines() {
     let scene = Scene::new();
     let mut left = vec![Vec::<String>::new()];
     left.extend(HEADINGS.iter().flat_map(|(_, commands)| *commands).map(|command| vec![(*command).to_owned()]));
-    left.extend(["mcp", "completions", "demo", "db", "import"].map(|command| vec![command.to_owned()]));
+    left.extend(["mcp", "completions", "demo", "db", "import", "blame"].map(|command| vec![command.to_owned()]));
     left.extend(HIDDEN.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()));
     let mut n_seen = 0;
     while let Some(words) = left.pop() {

@@ -2,6 +2,7 @@
 
 mod commits;
 mod faults;
+mod history;
 mod observed;
 mod odd_names;
 mod offers;

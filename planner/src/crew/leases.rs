@@ -71,6 +71,8 @@ pub struct Lease {
     pub until: Timestamp,
     /// The same by the events alone.
     ends: Timestamp,
+    /// When it was granted, or handed over.
+    pub since: Timestamp,
     /// The reason for it.
     pub reason: String,
     /// Its task.
@@ -170,7 +172,7 @@ impl From<Stored> for Leases {
 
 impl Snapshot for Leases {
     const FOLD: &'static str = "leases";
-    const VERSION: u32 = 5;
+    const VERSION: u32 = 6;
 }
 
 impl Leases {
@@ -392,7 +394,7 @@ impl Leases {
         }
     }
 
-    fn add(&mut self, first: u64, request: &Request, until: Timestamp) {
+    fn add(&mut self, first: u64, request: &Request, (since, until): (Timestamp, Timestamp)) {
         for (number, target) in (first..).zip(&request.targets) {
             let lease = Lease {
                 holder: request.holder.clone(),
@@ -402,6 +404,7 @@ impl Leases {
                 ttl: request.ttl,
                 until,
                 ends: until,
+                since,
                 reason: request.reason.clone(),
                 task: request.task.clone(),
                 token: Position(0),
@@ -422,6 +425,7 @@ impl Leases {
         for (number, mut lease) in (first..).zip(old) {
             to.clone_into(&mut lease.holder.agent);
             (lease.until, lease.ends, lease.token) = (at.plus(lease.ttl), at.plus(lease.ttl), Position(0));
+            lease.since = at;
             self.insert(number, lease);
             self.n_leases = number;
             self.unplaced.back_mut().into_iter().for_each(|unplaced| unplaced.push(number));
@@ -527,7 +531,7 @@ impl Handler for Leases {
         match event {
             LeaseEvent::LeasesGranted { first, request, until, waited, .. } => {
                 self.waiting.retain(|(number, _)| Some(*number) != *waited);
-                self.add(*first, request, *until);
+                self.add(*first, request, (event.at().unwrap_or_default(), *until));
             }
             LeaseEvent::LeasesQueued { waiting, request, until } => {
                 self.n_waiting = *waiting;

@@ -10,7 +10,7 @@ use super::rig::{Rig, SIGNS, context};
 use crate::cli::scene::{Ran, Running};
 
 /// A repository with hooks of git and three files. Bob has leased one by an edit.
-fn connected() -> Rig {
+pub fn connected() -> Rig {
     let rig = Rig::new();
     rig.0.run(&["init", "--host", "gemini"]).expect(0);
     for path in ["a.txt", "b.txt", "victim.txt"] {
@@ -23,7 +23,7 @@ fn connected() -> Rig {
 }
 
 /// Git as an agent, or as a person.
-fn git(rig: &Rig, agent: Option<&str>, words: &[&str]) -> Ran {
+pub fn git(rig: &Rig, agent: Option<&str>, words: &[&str]) -> Ran {
     let mut git = Command::new("git");
     git.args(["-c", "user.name=test", "-c", "user.email=test@localhost", "-c", "core.editor=true"]).args(words);
     for name in SIGNS {
@@ -145,14 +145,14 @@ fn recorders_keep_the_hooks_that_were_there_and_are_removed() {
     let rig = Rig::new();
     let mine = "#!/bin/sh\necho \"$@\" >> ran\n";
     for name in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
-        let hook = rig.0.path(&format!(".git/hooks/{name}"));
+        let hook = rig.0.path(format!(".git/hooks/{name}"));
         fs::create_dir_all(hook.parent().unwrap()).unwrap();
         fs::write(&hook, mine).unwrap();
         fs::set_permissions(&hook, PermissionsExt::from_mode(0o755)).unwrap();
     }
     rig.0.run(&["init", "--host", "gemini"]).expect(0);
     for name in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
-        let text = rig.0.read(&format!(".git/hooks/{name}"));
+        let text = rig.0.read(format!(".git/hooks/{name}"));
         assert!(text.contains(&format!("hook {name}")) && text.ends_with(&mine["#!/bin/sh\n".len()..]), "{text}");
     }
     rig.0.write("a.txt", "a\n");
@@ -162,6 +162,6 @@ fn recorders_keep_the_hooks_that_were_there_and_are_removed() {
     assert_eq!(rig.0.read("ran").lines().count(), 2, "{}", rig.0.read("ran"));
     rig.0.run(&["init", "--remove"]).expect(0);
     for name in ["post-commit", "post-checkout", "post-merge", "post-rewrite"] {
-        assert_eq!(rig.0.read(&format!(".git/hooks/{name}")), mine);
+        assert_eq!(rig.0.read(format!(".git/hooks/{name}")), mine);
     }
 }
