@@ -5,7 +5,7 @@ crewlog_init
 slow='{"delay_ms": 60000, "text": "Never."}'
 play opencode "$(turns "$(turn "$(tool opencode reserve_paths '{"paths": ["a.txt"], "reason": "the parser"}')")" \
     "$done_turn" "$done_turn" "$done_turn" "$done_turn" "$slow" \
-    "$(turn "$(tool opencode release_paths '{}')" "$(write opencode c.txt cee)")" "$done_turn" \
+    "$(turn "$(tool opencode release_paths '{}')")" "$(turn "$(write opencode c.txt cee)")" "$done_turn" \
     "$(turn "$(tool opencode read_inbox '{"mark_read": true}')")" "$done_turn" "$done_turn")"
 
 serve_opencode
