@@ -506,22 +506,7 @@ impl Handler for Leases {
         let is_granted = own.iter().any(|event| matches!(event, LeaseEvent::LeasesGranted { .. }));
         let mut events = if is_granted { self.due(now) } else { Vec::new() };
         events.extend(own);
-        let closed = self.closed_by(&events, now);
-        let mut freed = self.freed(&events);
-        if !freed.is_empty() && !self.waiting.is_empty() {
-            let mut after = self.clone();
-            events.iter().for_each(|event| after.apply(event));
-            let due = after.due(now);
-            freed.extend(after.freed(&due));
-            due.iter().for_each(|event| after.apply(event));
-            let granted = after.grant_waiting(&freed, now);
-            if !granted.is_empty() {
-                let closed = after.closed_by(&granted, now);
-                events.extend(due.into_iter().chain(granted).chain(closed));
-            }
-        }
-        events.extend(closed);
-        Ok(events)
+        Ok(self.settled(events, now))
     }
 
     fn apply(&mut self, event: &LeaseEvent) {
@@ -539,14 +524,14 @@ impl Handler for Leases {
                 self.waiting.push_back((*waiting, Waiting { request, until, asked }));
             }
             LeaseEvent::ReleaseRequested { waiting, of, deadline, until } => {
-                for (_, found) in self.waiting.iter_mut().filter(|(number, _)| number == waiting) {
+                if let Some(found) = self.waiting_mut(*waiting) {
                     found.until = found.until.max(*until);
                     let asked = of.iter().map(|holder| (holder.clone(), Asked { until: *deadline, keeps: false }));
                     found.asked.extend(asked);
                 }
             }
             LeaseEvent::ReleaseAnswered { waiting, agent, answer: ReleaseAnswer::Keep { until }, .. } => {
-                for (_, found) in self.waiting.iter_mut().filter(|(number, _)| number == waiting) {
+                if let Some(found) = self.waiting_mut(*waiting) {
                     found.until = found.until.max(*until);
                     found.asked.insert(agent.clone(), Asked { until: *until, keeps: true });
                 }

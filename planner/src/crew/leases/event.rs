@@ -370,6 +370,15 @@ impl LeaseEvent {
         }
     }
 
+    /// The agent whose request waits from now on, or that gets leases.
+    pub(super) fn gains(&self) -> Option<&str> {
+        match self {
+            Self::LeasesGranted { request, .. } | Self::LeasesQueued { request, .. } => Some(&request.holder.agent),
+            Self::LeasesTransferred { to, .. } => Some(to),
+            _another => None,
+        }
+    }
+
     /// The leases and the waiting requests that it ends.
     pub(super) fn ends(&self) -> (&[u64], &[u64]) {
         match self {

@@ -20,9 +20,6 @@ const AFTER_DEADLINE: Duration = Duration::from_secs(3_600);
 /// In a ring of at most this many agents the one with the oldest lease should release; in a longer one the first by name.
 const SHORT_RING: usize = 3;
 
-/// The number of a new waiting request, or of the first lease of a granted one.
-type New<'a> = (u64, &'a Request);
-
 impl Leases {
     /// The obstacles to a request: live leases, and requests that have waited longer.
     #[must_use]
@@ -79,6 +76,10 @@ impl Leases {
     fn waiters_for(&self, agent: &str, now: Timestamp) -> BTreeSet<&str> {
         let is_it = |other: &str| is_below(agent, other) || is_below(other, agent);
         let mut found = BTreeSet::new();
+        // Most agents that ask hold nothing and wait for nothing yet.
+        if !self.by_agent.keys().any(|other| is_it(other)) && !self.waits(is_it) {
+            return found;
+        }
         loop {
             let n_before = found.len();
             for (number, Waiting { request, .. }) in &self.waiting {
@@ -214,30 +215,51 @@ impl Leases {
         })
     }
 
-    /// The targets of the leases and waiting requests that end.
-    pub(super) fn freed(&self, events: &[LeaseEvent]) -> Vec<Target> {
-        let mut freed = Vec::new();
-        for (leases, waiting) in events.iter().map(LeaseEvent::ends) {
-            freed.extend(leases.iter().filter_map(|number| self.live.get(number)).map(|lease| lease.target.clone()));
-            let ended = self.waiting.iter().filter(|(number, _)| waiting.contains(number));
-            freed.extend(ended.flat_map(|(_, waiting)| waiting.request.targets.iter().cloned()));
+    /// The events with those that follow from them: the grants of waiting requests, after the ends of leases that make room for
+    /// them, and deadlocks. A request can be granted once something ends, or once an older one waits for its holder.
+    pub(super) fn settled(&self, mut events: Vec<LeaseEvent>, now: Timestamp) -> Vec<LeaseEvent> {
+        let is_queued = |event: &LeaseEvent| matches!(event, LeaseEvent::LeasesQueued { .. });
+        let moves = |event: &LeaseEvent| event.gains().is_some() || event.ends() != (&[], &[]);
+        let waits = !self.waiting.is_empty() || events.iter().any(is_queued);
+        if !waits || !events.iter().any(moves) {
+            return events;
         }
-        freed
+        let mut after = self.clone();
+        events.iter().for_each(|event| after.apply(event));
+        let due = after.due(now);
+        due.iter().for_each(|event| after.apply(event));
+        let granted = after.grant_waiting(now);
+        if !granted.is_empty() {
+            events.extend(due.into_iter().chain(granted));
+        }
+        // Where a ring is resolved, its agents may be in another one.
+        let resolved = self.deadlocks.iter().filter(|known| !after.deadlocks.contains(known));
+        let in_it = resolved.flat_map(|known| &known.ring).map(|part| part.agent.as_str());
+        let closed = after.closed_by(events.iter().filter_map(LeaseEvent::gains).chain(in_it), now);
+        events.extend(closed);
+        events
     }
 
-    /// Grants the waiting requests that the freed targets no longer block, oldest first. A request never overtakes an older one
-    /// that it overlaps.
-    pub(super) fn grant_waiting(&mut self, freed: &[Target], now: Timestamp) -> Vec<LeaseEvent> {
-        let is_for = |(_, waiting): &&(u64, Waiting)| {
-            waiting.request.targets.iter().any(|target| freed.iter().any(|freed| freed.overlaps(target)))
-        };
-        let candidates: Vec<_> = self.waiting.iter().filter(is_for).cloned().collect();
-        let grant = |(number, waiting): (u64, Waiting)| {
-            let is_free = now <= waiting.until && self.blocked(&waiting.request, Some(number), now).is_empty();
-            let granted = is_free.then(|| self.grant(waiting.request, Some(number), now));
+    /// Grants the waiting requests that nothing blocks, oldest first. A request never overtakes an older one that it overlaps.
+    fn grant_waiting(&mut self, now: Timestamp) -> Vec<LeaseEvent> {
+        let candidates: Vec<_> = self.waiting.iter().filter(|(_, waiting)| now <= waiting.until).cloned().collect();
+        let grant = |(number, Waiting { request, .. }): (u64, Waiting)| {
+            // The queue is looked at only where no lease is in the way, since that takes longer.
+            let is_free = self.leases_in_the_way(&request, now).is_empty()
+                && self.blocked(&request, Some(number), now).is_empty();
+            let granted = is_free.then(|| self.grant(request, Some(number), now));
             granted.inspect(|event| self.apply(event))
         };
         candidates.into_iter().filter_map(grant).collect()
+    }
+
+    /// True if an agent among these waits.
+    fn waits(&self, is_it: impl Fn(&str) -> bool) -> bool {
+        self.waiting.iter().any(|(_, waiting)| is_it(&waiting.request.holder.agent))
+    }
+
+    pub(super) fn waiting_mut(&mut self, number: u64) -> Option<&mut Waiting> {
+        self.waiting.iter_mut().find(|(known, _)| *known == number).map(|(_, waiting)| waiting)
     }
 
     pub(super) fn waiting_of(&self, agent: &str) -> Vec<u64> {
@@ -245,62 +267,37 @@ impl Leases {
         own.map(|(number, _)| *number).collect()
     }
 
-    /// The deadlocks that these events close, before they are applied.
-    pub(super) fn closed_by(&self, events: &[LeaseEvent], now: Timestamp) -> Vec<LeaseEvent> {
-        let mut found: Vec<LeaseEvent> = Vec::new();
-        for event in events {
-            let ring = match event {
-                LeaseEvent::LeasesQueued { request, waiting, .. } => {
-                    self.ring(&request.holder.agent, Some((*waiting, request)), None, now)
-                }
-                LeaseEvent::LeasesGranted { request, first, .. } => {
-                    self.ring(&request.holder.agent, None, Some((*first, request)), now)
-                }
-                LeaseEvent::LeasesTransferred { to, .. } => {
-                    let mut after = self.clone();
-                    events.iter().for_each(|event| after.apply(event));
-                    after.ring(to, None, None, now)
-                }
-                _another => None,
-            };
+    /// The deadlocks of these agents that are not named yet.
+    fn closed_by<'a>(&self, agents: impl Iterator<Item = &'a str>, now: Timestamp) -> Vec<LeaseEvent> {
+        let mut found: Vec<Deadlock> = Vec::new();
+        for ring in agents.filter_map(|agent| self.ring(agent, now)) {
             let agents = |ring: &[RingPart]| ring.iter().map(|part| part.agent.clone()).collect::<BTreeSet<_>>();
-            let is_news =
-                |ring: &Vec<RingPart>| !self.deadlocks.iter().any(|known| agents(&known.ring) == agents(ring));
-            found.extend(ring.filter(is_news).map(|ring| {
+            let mut known = self.deadlocks.iter().chain(&found);
+            if !known.any(|known| agents(&known.ring) == agents(&ring)) {
                 let release = suggested(&ring);
-                LeaseEvent::DeadlockDetected(Deadlock { ring, release, at: now })
-            }));
+                found.push(Deadlock { ring, release, at: now });
+            }
         }
-        found
+        found.into_iter().map(LeaseEvent::DeadlockDetected).collect()
     }
 
-    /// The shortest ring of waits from an agent back to itself, with a request that it adds to the queue, or the leases that
-    /// it gets.
-    fn ring(
-        &self,
-        first: &str,
-        wait: Option<New<'_>>,
-        grant: Option<New<'_>>,
-        now: Timestamp,
-    ) -> Option<Vec<RingPart>> {
+    /// The shortest ring of waits from an agent back to itself.
+    fn ring(&self, first: &str, now: Timestamp) -> Option<Vec<RingPart>> {
         // How the search got to an agent: the agent before it, that one's waiting request, and the lease of this one.
         let mut by: BTreeMap<String, RingPart> = BTreeMap::new();
         let mut next = VecDeque::from([first.to_owned()]);
         while let Some(agent) = next.pop_front() {
             let is_own = |(_, waiting): &&(u64, Waiting)| waiting.request.holder.agent == agent && now <= waiting.until;
-            let own = self.waiting.iter().filter(is_own).map(|(number, waiting)| (*number, &waiting.request));
-            for (waiting, request) in own.chain(wait.filter(|_| agent == first)) {
-                let in_the_way = self.leases_in_the_way(request, now);
-                let held = in_the_way.iter().filter_map(|by| Some((by.holder.agent.as_str(), by.lease()?)));
-                let granted = grant.and_then(|(number, new)| waits_for_new(request, new, number));
-                for (holder, lease) in held.chain(granted.map(|lease| (first, lease))) {
-                    let part = RingPart { agent: agent.clone(), waiting, lease };
+            for (waiting, Waiting { request, .. }) in self.waiting.iter().filter(is_own) {
+                for blocked in self.leases_in_the_way(request, now) {
+                    let (holder, Some(lease)) = (blocked.holder.agent.clone(), blocked.lease()) else { continue };
+                    let part = RingPart { agent: agent.clone(), waiting: *waiting, lease };
                     if holder == first {
                         return Some(round(part, &by, first));
                     }
-                    if !by.contains_key(holder) {
-                        by.insert(holder.to_owned(), part);
-                        next.push_back(holder.to_owned());
+                    if !by.contains_key(&holder) {
+                        by.insert(holder.clone(), part);
+                        next.push_back(holder);
                     }
                 }
             }
@@ -336,15 +333,6 @@ impl Leases {
 fn meeting(one: &Request, other: &Request) -> impl Fn(&Target, &Target) -> bool {
     let are_near = one.holder.worktree == other.holder.worktree || one.is_strict || other.is_strict;
     move |one, other| (are_near || other.is_thing()) && one.overlaps(other)
-}
-
-/// The number of the lease that a waiting request would wait for, of those that are granted now.
-fn waits_for_new(waiting: &Request, new: &Request, first: u64) -> Option<u64> {
-    let excludes = excludes(&waiting.holder, &new.holder, waiting.is_exclusive || new.is_exclusive);
-    let meets = meeting(waiting, new);
-    let is_met = |target: &Target| waiting.targets.iter().any(|asked| meets(asked, target));
-    let mut numbered = (first..).zip(&new.targets).filter(|_| excludes);
-    numbered.find(|(_, target)| is_met(target)).map(|(number, _)| number)
 }
 
 /// The ring that the last part closes, from the first agent by name.

@@ -53,6 +53,30 @@ fn a_waiting_request_does_not_block_an_agent_that_it_waits_for_through_others() 
     ]);
 }
 
+/// No lease ends: the last request makes the first one step back for ana, since it waits for her through cyd.
+#[test]
+fn a_request_is_granted_once_the_older_one_before_it_waits_for_its_holder() {
+    check(&[
+        (0, "cyd", "exclusive b", "cyd has 1+1"),
+        (0, "ana", "exclusive d", "ana has 2+1"),
+        (1, "xen", "wait 600 a b", "xen waits as 1"),
+        (2, "ana", "wait 600 a", "ana waits as 2"),
+        (3, "cyd", "wait 600 d", "cyd waits as 3, ana has 3+1"),
+        (4, "ana", "release", "released [2, 3], cyd has 4+1"),
+    ]);
+}
+
+#[test]
+fn a_request_that_is_handed_over_closes_no_ring_with_what_it_ends() {
+    check(&[
+        (0, "ana", "exclusive a", "ana has 1+1"),
+        (0, "cyd", "exclusive e", "cyd has 2+1"),
+        (1, "bob", "ask 300 a d", "bob waits as 1, 1 asks ana"),
+        (2, "ana", "wait 600 d e", "ana waits as 2"),
+        (3, "ana", "hand 1", "ana hands over to 1, released [1], bob has 3+2"),
+    ]);
+}
+
 #[test]
 fn a_holder_is_asked_once_and_its_answer_releases_keeps_or_hands_over() {
     check(&[
@@ -114,6 +138,20 @@ fn a_ring_is_found_however_it_closes_and_again_after_it_was_resolved() {
         (8, "cyd", "release", "no longer waits [3], released [3]"),
         (9, "cyd", "wait 600 e.rs", "cyd waits as 5"),
         (10, "cyd", "hook d/2.rs", "cyd has 7+1, ring cyd for 6 dan for 7: release 6"),
+    ]);
+}
+
+/// An event may close several rings, of which the shortest is named; another one when that is resolved.
+#[test]
+fn the_next_ring_is_named_when_one_is_resolved() {
+    check(&[
+        (0, "cyd", "shared a", "cyd has 1+1"),
+        (0, "ada", "shared a", "ada has 2+1"),
+        (0, "bob", "shared a", "bob has 3+1"),
+        (1, "bob", "wait 600 a", "bob waits as 1"),
+        (2, "ada", "wait 600 a", "ada waits as 2, ring ada for 3 bob for 2: release 2"),
+        (3, "cyd", "wait 600 a", "cyd waits as 3, ring ada for 1 cyd for 2: release 1"),
+        (4, "ada", "release", "no longer waits [2], released [2], ring bob for 1 cyd for 3: release 1"),
     ]);
 }
 
@@ -222,6 +260,12 @@ proptest! {
                     let is_it = |by: &Blocked| by.lease().is_none() && by.holder.agent == waiting.request.holder.agent;
                     prop_assert!(!by.iter().any(is_it), "{blocked} by {waiting:?}");
                 }
+            }
+            for (number, waiting) in leases.waiting().filter(|(_, waiting)| at(now) <= waiting.until) {
+                // A lease whose time is up makes room with the next command or timer.
+                let is_stale = leases.next_end().is_some_and(|end| end < at(now));
+                let by = leases.blocked(&waiting.request, Some(*number), at(now));
+                prop_assert!(is_stale || !by.is_empty(), "{waiting:?} waits for nothing");
             }
             for (agent, _) in &edges {
                 if reached(&edges, agent).contains(agent) {
