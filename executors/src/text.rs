@@ -36,6 +36,17 @@ pub fn quoted_line(text: &str, chars_max: usize) -> String {
     if is_plain { line } else { format!("{line:?}") }
 }
 
+/// The words of others in a list: each as [`quoted_line`] has it, the first `max` of them, and how many more there are.
+#[must_use]
+pub fn quoted_list<'a>(items: impl IntoIterator<Item = &'a str>, max: usize, chars_max: usize) -> String {
+    let mut items = items.into_iter();
+    let shown = items.by_ref().take(max).map(|item| quoted_line(item, chars_max)).collect::<Vec<_>>().join(", ");
+    match items.count() {
+        0 => shown,
+        n_more => format!("{shown} and {n_more} more"),
+    }
+}
+
 /// The text in one line of at most `chars_max` characters.
 #[must_use]
 pub fn one_line(text: &str, chars_max: usize) -> String {

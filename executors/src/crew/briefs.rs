@@ -15,7 +15,7 @@ use super::Refusal;
 use super::board::{TaskDetails, summary};
 use super::state::Crew;
 use super::tasks::observing;
-use crate::text::quoted_line;
+use crate::text::{quoted_line, quoted_list};
 
 /// At this use of its context, in percent, an agent should write down where to continue.
 pub const CONTEXT_FULL: u8 = 80;
@@ -27,6 +27,8 @@ const TASKS_MAX: usize = 5;
 const RESULTS_MAX: usize = 10;
 const REFUSALS_MAX: usize = 10;
 const QUESTIONS_MAX: usize = 10;
+/// The most files of a task, and tasks that it waits for.
+const LISTED_MAX: usize = 10;
 /// The most characters of another agent's words.
 const WORDS_CHARS_MAX: usize = 300;
 const NOTES_CHARS_MAX: usize = 2_000;
@@ -155,8 +157,13 @@ impl Brief {
             Some(agent) => format!("Brief of the work of {agent}\n"),
             None => "Brief of a task that nobody has worked on\n".to_owned(),
         };
+        let listed = |items: &[String]| {
+            let list = quoted_list(items.iter().map(String::as_str), LISTED_MAX, WORDS_CHARS_MAX);
+            (!items.is_empty()).then_some(list)
+        };
         for TaskBrief { details: TaskDetails { summary, notes, error, output, .. }, note, before } in &self.tasks {
-            let _ = write!(text, "\nTask {}: {} ({})\n", summary.id, words(&summary.title), summary.state.as_str());
+            let _ =
+                write!(text, "\nTask {}: {} ({})\n", words(&summary.id), words(&summary.title), summary.state.as_str());
             let lines = [
                 (
                     "notes",
@@ -164,19 +171,19 @@ impl Brief {
                         .filter(|notes| !notes.is_empty())
                         .map(|notes| quoted_line(&notes, NOTES_CHARS_MAX)),
                 ),
-                ("files", Some(summary.files.join(", ")).filter(|files| !files.is_empty())),
+                ("files", listed(&summary.files)),
                 ("step", summary.step.as_deref().map(words)),
                 ("next step", summary.next_step.as_deref().map(words)),
                 ("remark", note.as_deref().map(words)),
                 ("error", error.as_deref().map(words)),
-                ("waits for", Some(summary.depends_on.join(", ")).filter(|waits| !waits.is_empty())),
+                ("waits for", listed(&summary.depends_on)),
                 ("last output", output.as_ref().map(|last| words(&last.lines))),
             ];
             for (name, line) in lines.into_iter().filter_map(|(name, line)| Some((name, line?))) {
                 let _ = writeln!(text, "  {name}: {line}");
             }
             for (id, result) in before {
-                let _ = writeln!(text, "  before it, {id}: {}", words(result));
+                let _ = writeln!(text, "  before it, {}: {}", words(id), words(result));
             }
         }
         for (lease, path, reason) in &self.leases {

@@ -6,7 +6,7 @@ use crewlog_mq::{Error, ExecuteError, Handler, Write};
 use crewlog_planner::claim::{self, TaskCommand, TaskProgress};
 use crewlog_planner::crew::CrewError;
 use crewlog_planner::crew::agents::Liveness;
-use crewlog_planner::crew::leases::{Handoff, LeaseCommand, LeaseEvent};
+use crewlog_planner::crew::leases::{Handoff, LeaseCommand, LeaseEvent, Leases};
 
 use super::Refusal;
 use super::state::{Caller, Crew};
@@ -39,17 +39,12 @@ impl Crew {
         }
         for task in &mut offer.tasks {
             *task = self.claim_by(caller, task).await?.1;
-            // The leases of a task go with it.
-            let leases = self.leases().await?;
-            let own = leases.of_agent(&caller.agent).filter(|(_, lease)| lease.task.as_ref() == Some(task));
-            offer.leases.extend(own.map(|(number, _)| number));
         }
-        offer.leases.sort_unstable();
-        offer.leases.dedup();
         let command = LeaseCommand::OfferHandoff { offer: offer.clone(), now: self.store.now() };
         let asked = offer.clone();
-        let number = self.leases.execute(command, move |leases, _| leases.handoff_like(&asked)).await?;
-        Ok((number.ok_or(Refusal::Busy)?, offer))
+        let look = move |leases: &Leases, _| Some((leases.handoff_like(&asked)?, leases.offered(&asked)));
+        let (number, leases) = self.leases.execute(command, look).await?.ok_or(Refusal::Busy)?;
+        Ok((number, Handoff { leases, ..offer }))
     }
 
     /// The recipient accepts or refuses an offer, or the agent that made it withdraws it. Returns the offer, with the numbers

@@ -52,7 +52,7 @@ pub use holders::Holders;
 pub use leases::Granted;
 pub use mail::{Mail, Receipt};
 pub use needs::{Facts, Kind, Need, OpenPlan, begins, needs_you, question_text};
-pub use notices::{committed, offered};
+pub use notices::committed;
 pub use observed::SHOWN_EVERY;
 pub use refusal::Refusal;
 pub use shared::Read;

@@ -8,7 +8,7 @@ use crewlog_planner::crew::target::Target;
 
 use super::Refusal;
 use super::state::Crew;
-use crate::text::quoted_line;
+use crate::text::{quoted_line, quoted_list};
 
 /// The most notices at once, and the most of a session that are remembered as given.
 const NOTICES_MAX: usize = 8;
@@ -18,49 +18,52 @@ const HEARD: &str = "heard";
 /// The most characters of a path, and of another agent's words.
 const PATH_CHARS_MAX: usize = 120;
 const WORDS_CHARS_MAX: usize = 120;
-/// The most paths of a commit, and the characters of its id.
+/// The most paths in a list, and the characters of a commit's id.
 const PATHS_MAX: usize = 3;
 const ID_CHARS: usize = 10;
 
 impl Crew {
-    /// The keys of the notices that an agent has not heard.
-    ///
-    /// # Errors
-    /// A fault of the log.
-    pub async fn unheard_keys(&self, agent: &str) -> Result<Vec<String>, Error> {
-        Ok(self.unheard(agent).await?.0.into_iter().map(|(key, _)| key).collect())
-    }
-
     /// The notices that an agent has not heard, which it hears now.
     ///
     /// # Errors
     /// A fault of the log.
     pub async fn notices(&self, agent: &str) -> Result<Vec<String>, Error> {
-        let (unheard, heard) = self.unheard(agent).await?;
+        let (mut unheard, heard) = self.unheard(agent).await?;
+        unheard.truncate(NOTICES_MAX);
         if unheard.is_empty() {
             return Ok(Vec::new());
         }
-        let (keys, texts): (Vec<_>, Vec<_>) = unheard.into_iter().take(NOTICES_MAX).unzip();
-        self.remember(HEARD, agent, &heard, &keys).await?;
-        Ok(texts)
+        self.remember(HEARD, agent, &heard, &unheard).await?;
+        let (leases, now) = (self.leases().await?, self.store.now());
+        let notices = leases.notices(agent, now);
+        let told = notices.iter().filter(|notice| unheard.contains(&notice.key()));
+        Ok(told.map(|notice| text(notice, agent, &leases, now)).collect())
     }
 
-    /// The keys and texts of what an agent has not heard, and the keys of the rest.
-    async fn unheard(&self, agent: &str) -> Result<(Vec<(String, String)>, String), Error> {
-        let now = self.store.now();
-        let found: Vec<_> = {
-            let leases = self.leases().await?;
-            leases.notices(agent, now).iter().map(|notice| (notice.key(), text(notice, agent, &leases, now))).collect()
-        };
-        if found.is_empty() {
-            return Ok((found, String::new()));
+    /// The keys of the notices that an agent has not heard.
+    ///
+    /// # Errors
+    /// A fault of the log.
+    pub async fn unheard_keys(&self, agent: &str) -> Result<Vec<String>, Error> {
+        Ok(self.unheard(agent).await?.0)
+    }
+
+    /// The keys of the notices that an agent has not heard, and of those that it has.
+    async fn unheard(&self, agent: &str) -> Result<(Vec<String>, String), Error> {
+        let mut keys: Vec<_> = self.leases().await?.notices(agent, self.store.now()).iter().map(Notice::key).collect();
+        if keys.is_empty() {
+            return Ok((keys, String::new()));
         }
-        let heard = self.store.cell(HEARD, &self.cell_of(agent)).await?.map(|cell| cell.value).unwrap_or_default();
-        let is_news = |(key, _): &(String, String)| !heard.lines().any(|known| known == key);
-        Ok((found.into_iter().filter(is_news).collect(), heard))
+        let heard = self.heard(HEARD, agent).await?;
+        keys.retain(|key| !heard.lines().any(|known| known == key));
+        Ok((keys, heard))
     }
 
-    /// The cell of an agent in a space of the log.
+    async fn heard(&self, space: &str, agent: &str) -> Result<String, Error> {
+        Ok(self.store.cell(space, &self.cell_of(agent)).await?.map(|cell| cell.value).unwrap_or_default())
+    }
+
+    /// The cell of an agent, or of a program, in a space of the log.
     pub(super) fn cell_of(&self, agent: &str) -> String {
         format!("{}:{agent}", self.project)
     }
@@ -70,8 +73,7 @@ impl Crew {
     /// # Errors
     /// A fault of the log.
     pub(super) async fn hears(&self, space: &str, agent: &str, key: &str) -> Result<bool, Refusal> {
-        let of = self.cell_of(agent);
-        let heard = self.store.cell(space, &of).await?.map(|cell| cell.value).unwrap_or_default();
+        let heard = self.heard(space, agent).await?;
         if heard.lines().any(|known| known == key) {
             return Ok(false);
         }
@@ -89,9 +91,8 @@ impl Crew {
 }
 
 fn text(notice: &Notice<'_>, agent: &str, leases: &Leases, now: Timestamp) -> String {
-    let path = |target: &Target| quoted_line(&target.path, PATH_CHARS_MAX);
     let asks = |waiting: &Waiting| {
-        let paths = waiting.request.targets.iter().take(3).map(path).collect::<Vec<_>>().join(", ");
+        let paths = paths(&waiting.request.targets);
         (waiting.request.holder.agent.clone(), paths, said(&waiting.request.reason))
     };
     match notice {
@@ -134,11 +135,9 @@ fn text(notice: &Notice<'_>, agent: &str, leases: &Leases, now: Timestamp) -> St
 
 /// The text of a past fact.
 fn past(fact: &LeaseNews, leases: &Leases, now: Timestamp) -> String {
-    let path = |target: &Target| quoted_line(&target.path, PATH_CHARS_MAX);
     match fact {
         LeaseNews::Granted { targets } => {
-            let paths = targets.iter().map(path).collect::<Vec<_>>().join(", ");
-            format!("your waiting request was granted: {paths}")
+            format!("your waiting request was granted: {}", paths(targets))
         }
         LeaseNews::Lost { lease, target, by } => {
             let how = by.as_ref().map_or_else(|| "expired".to_owned(), |by| format!("was ended by {by}"));
@@ -183,22 +182,17 @@ pub fn committed(Commit { id, how, agent, .. }: &Commit, paths: &[String]) -> St
         GitChange::Merge => "by a merge of",
         GitChange::Rebase => "by a rebase to",
     };
-    let shown =
-        paths.iter().take(PATHS_MAX).map(|path| quoted_line(path, PATH_CHARS_MAX)).collect::<Vec<_>>().join(", ");
-    let more = match paths.len().saturating_sub(PATHS_MAX) {
-        0 => String::new(),
-        n => format!(" and {n} more"),
-    };
-    format!("{by} {verb} {shown}{more} {through} {}", id.get(..ID_CHARS).unwrap_or(id))
+    let shown = quoted_list(paths.iter().map(String::as_str), PATHS_MAX, PATH_CHARS_MAX);
+    format!("{by} {verb} {shown} {through} {}", id.get(..ID_CHARS).unwrap_or(id))
 }
 
 /// An offer in one line, with the files of its leases.
-#[must_use]
-pub fn offered(Handoff { from, tasks, leases: numbers, next_step, note, .. }: &Handoff, leases: &Leases) -> String {
+fn offered(offer: &Handoff, leases: &Leases) -> String {
+    let Handoff { from, tasks, next_step, note, .. } = offer;
+    let numbers = leases.offered(offer);
     let held = numbers.iter().filter_map(|number| leases.get(*number));
-    let paths =
-        held.map(|lease| quoted_line(&lease.target.path, PATH_CHARS_MAX)).take(4).collect::<Vec<_>>().join(", ");
-    let tasks = tasks.iter().map(|task| quoted_line(task, PATH_CHARS_MAX)).collect::<Vec<_>>().join(", ");
+    let paths = quoted_list(held.map(|lease| lease.target.path.as_str()), PATHS_MAX, PATH_CHARS_MAX);
+    let tasks = quoted_list(tasks.iter().map(String::as_str), PATHS_MAX, PATH_CHARS_MAX);
     let on = if paths.is_empty() { paths } else { format!("leases on {paths}") };
     let parts = [tasks, on].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" and ");
     let next = if next_step.is_empty() {
@@ -207,6 +201,14 @@ pub fn offered(Handoff { from, tasks, leases: numbers, next_step, note, .. }: &H
         format!("; next step {}", quoted_line(next_step, WORDS_CHARS_MAX))
     };
     format!("{from} offers you {parts}{next}{}", said(note))
+}
+
+fn path(target: &Target) -> String {
+    quoted_line(&target.path, PATH_CHARS_MAX)
+}
+
+fn paths(targets: &[Target]) -> String {
+    quoted_list(targets.iter().map(|target| target.path.as_str()), PATHS_MAX, PATH_CHARS_MAX)
 }
 
 /// Another agent's words in brackets.

@@ -222,18 +222,14 @@ impl Crew {
         if self.last_hook(program).await?.is_some_and(|last| now.since(last) < agents::SEEN_EVERY) {
             return Ok(());
         }
-        let cell = CellChange::set(HOOKS, &self.hook_key(program), now.0.to_string());
+        let cell = CellChange::set(HOOKS, &self.cell_of(program), now.0.to_string());
         self.store.append(Append::default().cell(cell)).await?;
         Ok(())
     }
 
     /// The last run of a program's hook in this project, to the minute.
     pub async fn last_hook(&self, program: &str) -> Result<Option<Timestamp>, Error> {
-        let cell = self.store.cell(HOOKS, &self.hook_key(program)).await?;
+        let cell = self.store.cell(HOOKS, &self.cell_of(program)).await?;
         Ok(cell.and_then(|cell| cell.value.parse().ok()).map(Timestamp))
-    }
-
-    fn hook_key(&self, program: &str) -> String {
-        format!("{}:{program}", self.project)
     }
 }

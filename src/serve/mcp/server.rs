@@ -100,9 +100,11 @@ impl Server {
         self.check_rate(&member.caller.agent, CALLS_MAX)?;
         let call = async {
             let mut result = self.carry_out(&member, &args).await?;
-            let notices = self.crew.notices(&member.caller.agent).await?;
-            if !notices.is_empty() {
-                result["news"] = json!(notices);
+            // The call has had its effect, and must not fail for its news.
+            match self.crew.notices(&member.caller.agent).await {
+                Ok(notices) if notices.is_empty() => {}
+                Ok(notices) => result["news"] = json!(notices),
+                Err(error) => tracing::warn!(%error, "the news of an agent could not be read"),
             }
             fit(&mut result);
             Ok(result)

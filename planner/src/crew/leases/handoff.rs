@@ -3,7 +3,7 @@
 use crewlog_mq::Timestamp;
 
 use super::event::Handoff;
-use super::{LeaseEvent, LeaseHolder, Leases, REASON_BYTES_MAX, TARGETS_MAX};
+use super::{Lease, LeaseEvent, LeaseHolder, Leases, REASON_BYTES_MAX, TARGETS_MAX};
 use crate::crew::CrewError;
 use crate::crew::refusal::check_length;
 
@@ -69,11 +69,19 @@ impl Leases {
         Ok([answered].into_iter().chain(transferred).collect())
     }
 
+    /// The leases that an offer moves: those that it names, and those that its tasks have by now.
+    #[must_use]
+    pub fn offered(&self, offer: &Handoff) -> Vec<u64> {
+        let is_of_task = |lease: &Lease| lease.task.as_ref().is_some_and(|task| offer.tasks.contains(task));
+        let own = self.of_agent(&offer.from);
+        let own = own.filter(|(number, lease)| offer.leases.contains(number) || is_of_task(lease));
+        own.map(|(number, _)| number).collect()
+    }
+
     /// The offered leases that are live. None may overlap with one that does not move.
     fn moved(&self, offer: &Handoff, now: Timestamp) -> Result<Vec<u64>, CrewError> {
-        let live =
-            |number: &u64| self.live.get(number).filter(|lease| now <= lease.until && lease.holder.agent == offer.from);
-        let moved: Vec<_> = offer.leases.iter().filter(|number| live(number).is_some()).copied().collect();
+        let live = |number: &u64| self.live.get(number).filter(|lease| now <= lease.until);
+        let moved: Vec<_> = self.offered(offer).into_iter().filter(|number| live(number).is_some()).collect();
         for lease in moved.iter().filter_map(live) {
             let holder = LeaseHolder { agent: offer.to.clone(), worktree: lease.holder.worktree.clone() };
             let targets = std::slice::from_ref(&lease.target);

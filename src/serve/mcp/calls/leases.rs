@@ -13,6 +13,7 @@ use crewlog_planner::crew::leases::{
 };
 use crewlog_planner::crew::target::Target;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// How long a waiting request keeps its place in the queue.
@@ -91,20 +92,18 @@ impl Server {
             ttl: Duration::from_secs(args.get("ttl_seconds")),
             ..wanted(member, args)?
         };
+        let newest = self.crew.leases().await?.newest();
         let mut denied = Vec::new();
         loop {
             match self.look_until(leases::STREAM, wait, || self.reserve(member, &request, !wait.is_zero())).await {
                 Ok(Some(mut granted)) => {
                     // Those that it had before get the wanted duration, too.
-                    if args.has("ttl_seconds") {
-                        let which = Which::Numbers(granted.leases.iter().map(|(number, _)| *number).collect());
-                        let own = self.crew.extend(&member.caller, which, request.ttl).await?;
-                        granted.leases.retain_mut(|(number, lease)| {
-                            own.iter()
-                                .find(|(known, _)| known == number)
-                                .map(|(_, known)| known.clone_into(lease))
-                                .is_some()
-                        });
+                    let old = granted.leases.iter().map(|(number, _)| *number).filter(|number| *number <= newest);
+                    let old = old.collect::<Vec<_>>();
+                    if args.has("ttl_seconds") && !old.is_empty() {
+                        let own = self.crew.extend(&member.caller, Which::Numbers(old), request.ttl).await?;
+                        let wanted: BTreeSet<_> = granted.leases.iter().map(|(number, _)| *number).collect();
+                        granted.leases = own.into_iter().filter(|(number, _)| wanted.contains(number)).collect();
                     }
                     return Ok(granted_json(&granted, &denied));
                 }
@@ -174,7 +173,7 @@ impl Server {
                 let to = args.get::<Option<String>>("to").ok_or_else(|| need("to"))?;
                 let (tasks, paths) =
                     (args.get::<Option<String>>("task").into_iter().collect(), args.get::<Vec<_>>("paths"));
-                let leases = if paths.is_empty() { Vec::new() } else { self.own_leases(member, &paths).await? };
+                let leases = self.leases_on(member, &paths).await?;
                 let (from, next_step, until) = (caller.agent.clone(), args.get("next_step"), Timestamp::default());
                 let offer = Handoff { from, to, tasks, leases, next_step, note, until };
                 let lapse = Duration::from_secs(args.get("deadline_seconds"));
@@ -209,16 +208,28 @@ impl Server {
         if numbers.is_empty() && paths.is_empty() {
             return Ok(Which::All);
         }
-        numbers.extend(self.own_leases(member, &paths).await?);
+        numbers.extend(self.own_leases(member, &paths).await?.into_iter().flatten());
         Ok(Which::Numbers(numbers))
     }
 
-    /// The numbers of the agent's leases on paths.
-    async fn own_leases(&self, member: &Member, paths: &[String]) -> Result<Vec<u64>, Refused> {
+    /// The numbers of the agent's leases on each path.
+    async fn own_leases(&self, member: &Member, paths: &[String]) -> Result<Vec<Vec<u64>>, Refused> {
         let (targets, holder) = (member.targets(paths)?, member.caller.holder());
         let leases = self.crew.leases().await?;
-        let own = leases.of_agent(&holder.agent).filter(|(_, lease)| lease.holder == holder);
-        Ok(own.filter(|(_, lease)| targets.contains(&lease.target)).map(|(number, _)| number).collect())
+        let own: Vec<_> = leases.of_agent(&holder.agent).filter(|(_, lease)| lease.holder == holder).collect();
+        let on = |target: &Target| {
+            own.iter().filter(|(_, lease)| lease.target == *target).map(|(number, _)| *number).collect()
+        };
+        Ok(targets.iter().map(on).collect())
+    }
+
+    /// The numbers of the agent's leases on paths. A path without a lease is refused: an empty list would offer everything.
+    async fn leases_on(&self, member: &Member, paths: &[String]) -> Result<Vec<u64>, Refused> {
+        let own = self.own_leases(member, paths).await?;
+        if let Some((path, _)) = paths.iter().zip(&own).find(|(_, own)| own.is_empty()) {
+            return Err(Refused::invalid(format!("you have no lease on {path}, named like that")));
+        }
+        Ok(own.concat())
     }
 
     pub async fn list_leases(&self, member: &Member, args: &Args) -> Reply {
