@@ -63,6 +63,6 @@ pub enum NamedHook {
     PostMerge,
     /// Record such a rebase
     PostRewrite,
-    /// Print the status line of Claude Code, and record what it shows
+    /// Print the status line of Claude Code, and record its figures
     StatusLine,
 }

@@ -4,13 +4,14 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crewlog_executors::crew::worktree::Worktree;
 use crewlog_planner::crew::agents::{Agent, Agents};
 use crewlog_planner::crew::names::is_below;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+use crate::ui::text::now;
 
 /// How long a call without an end may be running, in microseconds: a program that was killed reports none.
 const CALL_MICROS_MAX: u64 = 3_600_000_000;
@@ -136,6 +137,5 @@ pub fn author(
 
 /// The time of this machine in microseconds.
 pub fn micros_now() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_micros()).unwrap_or(u64::MAX)
+    u64::try_from(now().0).unwrap_or_default()
 }

@@ -172,7 +172,8 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
         "SubagentStop" if input.agent_id.is_some() => Moment::End,
         _unused => Moment::Other,
     };
-    let sight = sight(&input, &moment);
+    let call = input.tool_name.as_deref().zip(input.tool_input).map(|(tool, input)| ToolCall::of(tool, input.get()));
+    let sight = sight(&input, &moment, call.as_ref());
     let Input { session_id: session, cwd, new_cwd, agent_id, agent_type, .. } = input;
     let cwd = new_cwd.filter(|_| moment == Moment::Moved).unwrap_or(cwd);
     if !cwd.is_absolute() {
@@ -181,22 +182,25 @@ pub fn parse(input: &[u8]) -> serde_json::Result<Call> {
     let agent = agent_id.map(|id| SubAgent { id, kind: agent_type });
     let is_before = matches!(event.as_str(), "PreToolUse" | "BeforeTool");
     let has_call = is_before || matches!(moment, Moment::Permission | Moment::Answered | Moment::After(_));
-    let tool = input.tool_name.zip(input.tool_input).filter(|_| has_call);
-    let tool = tool.map(|(tool, input)| ToolCall::of(&tool, input.get()));
+    let tool = call.filter(|_| has_call);
     Ok(Call { host, event, moment, session, agent, cwd, tool, sight })
 }
 
 /// The state of the session that an event shows. The transcript of a subagent is that of its session.
-fn sight(input: &Input<'_>, moment: &Moment) -> Option<Sight> {
-    let call = input.tool_name.as_deref().zip(input.tool_input);
-    let call = call.map(|(tool, input)| ToolCall::of(tool, input.get()));
+fn sight(input: &Input<'_>, moment: &Moment, call: Option<&ToolCall>) -> Option<Sight> {
     let error = input.error.as_deref().and_then(|error| from_str::<String>(error.get()).ok());
     let kind = [&input.notification_type, &input.source, &error].into_iter().flatten().next();
-    let sight =
-        Sight::of(&input.hook_event_name, kind.map(String::as_str), call.as_ref().map(|call| call.text.as_str()))?;
+    let sight = Sight::of(&input.hook_event_name, kind.map(String::as_str), call.map(|call| call.text.as_str()))?;
     let has_usage = input.agent_id.is_none() && matches!(moment, Moment::After(_) | Moment::Stop { .. });
     let transcript = input.transcript_path.as_ref().filter(|_| has_usage).map(PathBuf::from);
     Some(Sight { transcript, ..sight })
+}
+
+impl Call {
+    /// True for a command of a shell, which may write any file.
+    pub fn is_shell(&self) -> bool {
+        self.tool.as_ref().is_some_and(|tool| tool.is_shell)
+    }
 }
 
 impl ToolCall {

@@ -65,10 +65,18 @@ pub struct Hook<'a> {
     pub here: Worktree,
 }
 
+impl Origin {
+    /// The worktree of the hook's process, and that in which the agent works.
+    pub fn worktrees(&self, call: &Call) -> (Worktree, Worktree) {
+        let home = Worktree::around(&self.folder);
+        let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
+        (home, here)
+    }
+}
+
 impl<'a> Hook<'a> {
     pub fn new(crew: &'a Crew, origin: &'a Origin, call: &'a Call) -> Self {
-        let home = Worktree::around(&origin.folder);
-        let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or_else(|| home.clone());
+        let (home, here) = origin.worktrees(call);
         Self { crew, origin, call, home, here }
     }
 }

@@ -51,7 +51,7 @@ async fn decide(crew: &Crew, hook: &Hook<'_>) -> Result<Verdict, Refusal> {
             return hook.before(edits).await;
         }
         Moment::Other => {
-            if call.tool.as_ref().is_some_and(|tool| tool.is_shell) {
+            if call.is_shell() {
                 hook.list_leased().await?;
             }
             return Ok(Verdict::Allow(String::new()));

@@ -5,7 +5,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crewlog_executors::crew::worktree::Worktree;
 use serde::{Deserialize, Serialize};
@@ -18,8 +17,8 @@ use crate::ui::text::sha256;
 /// The most bytes of a file whose content is compared, and of all together.
 const CONTENT_BYTES_MAX: u64 = 64 * 1024;
 const CONTENTS_BYTES_MAX: u64 = 1024 * 1024;
-/// How long a list of leased files is current if the log is on a server, whose changes no file shows.
-const SERVER_SECONDS: u64 = 10;
+/// How long a list of leased files is current if the log is on a server, whose changes no file shows, in microseconds.
+const SERVER_MICROS: u64 = 10_000_000;
 
 /// The notes of hooks on this machine, and the state of the log that the hook began with.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -75,10 +74,9 @@ impl Notes {
             let found = fs::metadata(path).ok().filter(|found| found.len() > 0)?;
             Some(format!("{}:{}.{}", found.len(), found.mtime(), found.mtime_nsec()))
         };
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let stamp = match place.file() {
             Some(_) => format!("{:?} {:?}", file(""), file("-wal")),
-            None => (seconds / SERVER_SECONDS).to_string(),
+            None => (micros_now() / SERVER_MICROS).to_string(),
         };
         Self { folder: Self::folder(place), stamp }
     }
@@ -86,7 +84,7 @@ impl Notes {
     /// Takes in the beginning or the end of a tool call, with the name that the launcher gave and the processes above. True if the leased files were known, so that the log need not be
     /// read for this.
     pub fn take_in(&self, worktree: &Worktree, call: &Call, launched: (Option<&str>, &[String])) -> bool {
-        let is_shell = call.tool.as_ref().is_some_and(|tool| tool.is_shell);
+        let is_shell = call.is_shell();
         let (is_over, edits) = match &call.moment {
             Moment::Before(edits) => (false, Some(edits)),
             Moment::After(edits) => (true, Some(edits)),

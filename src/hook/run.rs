@@ -131,7 +131,7 @@ async fn decide(
     call: &Call,
     unconfigured: Option<String>,
 ) -> Result<Verdict, Failure> {
-    let is_shell = call.tool.as_ref().is_some_and(|tool| tool.is_shell);
+    let is_shell = call.is_shell();
     let (is_other, nothing) = (call.moment == Moment::Other, Ok(Verdict::Allow(String::new())));
     if session.place.is_unused() || (is_other && !is_shell && call.sight.is_none()) {
         return nothing;
@@ -146,8 +146,7 @@ async fn decide(
         notes: None,
     };
     let notes = Notes::of(&session.place);
-    let home = Worktree::around(&session.folder);
-    let here = home.around_path(&call.cwd, ".git".as_ref()).unwrap_or(home);
+    let (_, here) = origin.worktrees(call);
     let is_noted = notes.take_in(&here, call, (origin.agent.as_deref(), &origin.ancestors));
     if is_other && is_noted && call.sight.is_none() {
         return nothing;

@@ -40,7 +40,7 @@ const ERROR_CHARS_MAX: usize = 100;
 pub async fn host(session: Session, crew: Arc<Crew>, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     // Commands report a configuration that cannot be read.
     let Some(notify) = session.config().ok().and_then(|config| config.inbox.notify.clone()) else { return Ok(()) };
-    let name = format!("notices-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, crew.project().as_bytes()));
+    let name = crew.leader("notices");
     if !notify.may_start() {
         let agree = session.command("agree");
         tracing::warn!("{}: it is not started until a person agrees: {agree}", unknown_program(&notify));

@@ -488,15 +488,14 @@ fn overdue(facts: &Facts<'_>) -> Vec<Need> {
     let need = |(message, open): (Position, &messages::OpenMessage)| {
         let late = open.unacked.iter().filter(|agent| !has_left(agent)).cloned().collect::<Vec<_>>();
         let text = format!("{} waits for an acknowledgement of: {}", open.from.name(), open.subject);
-        let remind = NeedAction::Send { to: late.clone(), subject: OWN_WORDS.to_owned() };
-        let actions = vec![remind];
+        let actions = vec![remind(late.clone())];
         let overdue = Need::new(Kind::Overdue, message.to_string(), late.join(", "), text);
         (!late.is_empty()).then_some(Need { since: Some(open.at), actions, ..overdue })
     };
     facts.messages.overdue(facts.now).filter_map(need).collect()
 }
 
-/// The item of an agent whose health a person can mend. A full context alone harms nobody who has no task.
+/// The item of an agent that a person can help. A full context matters only while the agent has a task.
 fn of_health(name: &str, agent: &SessionAgent) -> Option<Need> {
     let (health, reason) = agent.health();
     let is_present = matches!(agent.liveness, Liveness::Alive | Liveness::Stuck);
@@ -505,9 +504,9 @@ fn of_health(name: &str, agent: &SessionAgent) -> Option<Need> {
         (Health::Context, Some(task)) => format!("{reason}, and it works on {task}: compact it, or hand the task over"),
         _shown_only => return None,
     };
-    let remind = NeedAction::Send { to: vec![name.to_owned()], subject: OWN_WORDS.to_owned() };
+    let actions = vec![remind(vec![name.to_owned()])];
     let need = Need::new(Kind::Health, name.to_owned(), name.to_owned(), text);
-    is_present.then_some(Need { since: Some(agent.health_since), actions: vec![remind], ..need })
+    is_present.then_some(Need { since: Some(agent.health_since), actions, ..need })
 }
 
 /// The requests whose holders were asked to release and have let the deadline pass, or keep their leases past the time that
@@ -515,23 +514,18 @@ fn of_health(name: &str, agent: &SessionAgent) -> Option<Need> {
 fn unanswered(facts: &Facts<'_>) -> Vec<Need> {
     let mut items = Vec::new();
     for (number, waiting) in facts.leases.waiting().filter(|(_, waiting)| facts.now <= waiting.until) {
-        let is_late = |agent: &String| waiting.asked.get(agent).is_some_and(|asked| asked.until < facts.now);
-        let late = || waiting.asked.keys().filter(|agent| is_late(agent));
-        let Some(since) = late().filter_map(|agent| waiting.asked.get(agent)).map(|asked| asked.until).min() else {
-            continue;
-        };
+        let late: BTreeMap<_, _> = waiting.asked.iter().filter(|(_, asked)| asked.until < facts.now).collect();
         let mut holding = facts.leases.leases_in_the_way(&waiting.request, facts.now);
-        holding.retain(|by| is_late(&by.holder.agent));
+        holding.retain(|by| late.contains_key(&by.holder.agent));
         let Some(first) = holding.first() else { continue };
         let (asker, holder) = (waiting.request.holder.agent.clone(), first.holder.agent.clone());
         let reason = Some(&waiting.request.reason).filter(|reason| !reason.is_empty());
         let reason = reason.map_or_else(String::new, |reason| format!(": {}", headline(reason)));
         let text = format!("{asker} waits for {}, which {holder} does not release{reason}", first.target.path);
-        let leases = holding.iter().filter_map(Blocked::lease).collect::<BTreeSet<_>>().into_iter().collect();
-        let end = NeedAction::EndLeases { leases, reason: OWN_WORDS.to_owned() };
-        let remind = NeedAction::Send { to: late().cloned().collect(), subject: OWN_WORDS.to_owned() };
-        let need = Need::new(Kind::Conflict, format!("r{number}"), holder, text);
-        items.push(Need { since: Some(since), actions: vec![end, remind], ..need });
+        let leases: BTreeSet<_> = holding.iter().filter_map(Blocked::lease).collect();
+        let actions = vec![end_leases(leases), remind(late.keys().map(|agent| (*agent).clone()).collect())];
+        let since = late.values().map(|asked| asked.until).min();
+        items.push(Need { since, actions, ..Need::new(Kind::Conflict, format!("r{number}"), holder, text) });
     }
     items
 }
@@ -543,11 +537,10 @@ fn deadlocked(facts: &Facts<'_>, Deadlock { ring, release, at }: &Deadlock) -> N
     let parts = ring.iter().map(part).collect::<Vec<_>>().join(", ");
     let holder = facts.leases.get(*release).map_or_else(String::new, |lease| lease.holder.agent.clone());
     let text = format!("they wait for each other: {parts}; it goes on once {holder} releases {}", on(*release));
-    let end = NeedAction::EndLeases { leases: vec![*release], reason: OWN_WORDS.to_owned() };
-    let remind = NeedAction::Send { to: vec![holder], subject: OWN_WORDS.to_owned() };
+    let actions = vec![end_leases([*release]), remind(vec![holder])];
     let agents = ring.iter().map(|part| part.agent.clone()).collect::<Vec<_>>().join(", ");
     let id = format!("d{}", ring.first().map_or(0, |part| part.waiting));
-    Need { since: Some(*at), actions: vec![end, remind], ..Need::new(Kind::Conflict, id, agents, text) }
+    Need { since: Some(*at), actions, ..Need::new(Kind::Conflict, id, agents, text) }
 }
 
 /// The item of work that another agent may have destroyed, or has committed.
@@ -562,8 +555,17 @@ fn overwritten(News { number, agent, fact }: &News, lease: u64) -> Need {
         }
         _others => (&None, String::new()),
     };
-    let end = NeedAction::EndLeases { leases: vec![lease], reason: OWN_WORDS.to_owned() };
     let to = [Some(agent.clone()), by.clone()].into_iter().flatten().collect();
-    let remind = NeedAction::Send { to, subject: OWN_WORDS.to_owned() };
-    Need { actions: vec![remind, end], ..Need::new(Kind::Conflict, format!("x{number}"), agent.clone(), text) }
+    Need {
+        actions: vec![remind(to), end_leases([lease])],
+        ..Need::new(Kind::Conflict, format!("x{number}"), agent.clone(), text)
+    }
+}
+
+fn remind(to: Vec<String>) -> NeedAction {
+    NeedAction::Send { to, subject: OWN_WORDS.to_owned() }
+}
+
+fn end_leases(leases: impl IntoIterator<Item = u64>) -> NeedAction {
+    NeedAction::EndLeases { leases: leases.into_iter().collect(), reason: OWN_WORDS.to_owned() }
 }

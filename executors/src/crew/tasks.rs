@@ -150,6 +150,20 @@ impl Crew {
         Ok((None, passed))
     }
 
+    /// The same; if there is none, once more after the tasks and leases of dead agents are free.
+    pub async fn next_task_of_all(
+        &self,
+        caller: &Caller,
+        reserve: Option<Reserve<'_>>,
+    ) -> Result<(Option<Claimed>, Vec<(String, Refusal)>), Refusal> {
+        let found = self.next_task(caller, reserve).await?;
+        if found.0.is_some() {
+            return Ok(found);
+        }
+        self.fire_timers().await?;
+        self.next_task(caller, reserve).await
+    }
+
     /// The names by which tasks are assigned to an agent.
     pub(super) async fn names_of(&self, agent: &str) -> Result<Vec<String>, Error> {
         let names = self.agents().await?.get(agent).map(|found| names_of(agent, &found.profile));

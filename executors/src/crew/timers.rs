@@ -33,8 +33,7 @@ const TICK: Duration = Duration::from_secs(1);
 pub async fn host(crew: Arc<Crew>, folder: PathBuf, mut stop: watch::Receiver<bool>) -> io::Result<()> {
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // One host per machine acts for a project. The name is hashed, because a project's name may contain slashes.
-    let name = format!("crew-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, crew.project().as_bytes()));
+    let name = crew.leader("crew");
     let mut lock = None;
     loop {
         tokio::select! {
@@ -58,6 +57,13 @@ pub async fn host(crew: Arc<Crew>, folder: PathBuf, mut stop: watch::Receiver<bo
 }
 
 impl Crew {
+    /// The name of the leader of a kind: one process per machine acts for a project. It is hashed, because a project's name may
+    /// contain slashes.
+    #[must_use]
+    pub fn leader(&self, kind: &str) -> String {
+        format!("{kind}-{}", uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, self.project.as_bytes()))
+    }
+
     /// Records everything that is due.
     pub async fn fire_timers(&self) -> Result<(), Refusal> {
         let now = self.store.now();

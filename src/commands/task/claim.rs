@@ -47,12 +47,7 @@ pub async fn next(session: &Session) -> Result<Code, Failure> {
     let script = Script::named(&crew, &session.folder).await?;
     let target = |file: &str| script.worktree.target(&script.worktree.root, file);
     let reserve = Some(Reserve { ttl: TTL, target: &target });
-    let (mut claimed, mut passed) = crew.next_task(script.caller(), reserve).await?;
-    if claimed.is_none() {
-        // Frees the tasks and leases of dead agents at once.
-        crew.fire_timers().await?;
-        (claimed, passed) = crew.next_task(script.caller(), reserve).await?;
-    }
+    let (claimed, passed) = crew.next_task_of_all(script.caller(), reserve).await?;
     if let Some(claimed) = claimed {
         return print(session, claimed).await;
     }

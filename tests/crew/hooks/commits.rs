@@ -60,7 +60,7 @@ fn a_commit_without_verification_is_recorded_for_all_three() {
         assert!(file["lease"]["token"].as_u64().is_some_and(|token| token > 0), "{file}");
         let told = context(&rig.asks("bob", "UserPromptSubmit"));
         assert!(told.contains(&format!("{by} committed victim.txt in {}", &head[..10])), "{told}");
-        // The person who has committed knows of it.
+        // The inbox does not repeat to a person what that person has committed.
         let inbox = rig.0.run(&["inbox"]);
         let is_shown =
             inbox.stdout.contains(&format!("ann committed victim.txt in {} under the lease of bob", &head[..10]));

@@ -61,6 +61,15 @@ fn say(scene: &Scene, to: &str) {
     scene.run(&["send", to, "--subject", "Freeze", "--body", "secret words"]).expect(0);
 }
 
+/// A plan that a person gives to sessions, before there is one: the command line takes these tests for its program.
+fn plan_for_sessions(scene: &Scene) -> String {
+    scene.run(&["init", "--no-hosts"]).expect(0);
+    scene.write("p.md", "- [ ] [P] Write the lexer\n- [ ] [P] Write the parser\n");
+    let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
+    scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    plan
+}
+
 #[tokio::test]
 async fn a_session_is_woken_by_a_count_and_again_once_it_has_read() {
     let scene = Scene::with_repository();
@@ -86,11 +95,7 @@ async fn a_session_is_woken_by_a_count_and_again_once_it_has_read() {
 fn a_session_is_woken_for_the_steps_that_a_person_gave_to_sessions() {
     let scene = Scene::with_repository();
     let socket = Socket::of(&scene, std::process::id());
-    scene.run(&["init", "--no-hosts"]).expect(0);
-    scene.write("p.md", "- [ ] [P] Write the lexer\n- [ ] [P] Write the parser\n");
-    let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
-    // Before the session is there: the command line takes these tests for its program.
-    scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    let plan = plan_for_sessions(&scene);
     let mut ann = session(&scene, "ann", &socket);
     scene.run(&["task", "add", "Write the tests", "--plan", &plan]).expect(0);
     assert_eq!(socket.text(), "crewlog: for you: 1 ready step; read_inbox, ask_person and next_task show them.");
@@ -107,10 +112,7 @@ fn a_session_is_woken_for_the_steps_that_a_person_gave_to_sessions() {
 fn a_session_with_a_task_keeps_no_other_from_the_next_step() {
     let scene = Scene::with_repository();
     let socket = Socket::of(&scene, std::process::id());
-    scene.run(&["init", "--no-hosts"]).expect(0);
-    scene.write("p.md", "- [ ] [P] Write the lexer\n- [ ] [P] Write the parser\n");
-    let plan = scene.run(&["run", "p.md", "--yes", "--detach", "--quiet"]).expect(0).stdout.trim().to_owned();
-    scene.run(&["plan", "set", &plan, "sessions=true"]).expect(0);
+    let plan = plan_for_sessions(&scene);
     let mut abe = Client::of_another_program(&scene, "abe");
     assert_eq!(abe.call("next_task", json!({}))["status"], "claimed");
     let _ann = session(&scene, "ann", &socket);

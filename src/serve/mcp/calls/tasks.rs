@@ -31,12 +31,7 @@ impl Server {
         if let Some(id) = args.get::<Option<String>>("id") {
             return Ok(claimed_json(self.crew.claim(&member.caller, &id, reserve).await?));
         }
-        let (mut claimed, mut passed) = self.crew.next_task(&member.caller, reserve).await?;
-        if claimed.is_none() {
-            // Frees the tasks and leases of dead agents at once.
-            self.crew.fire_timers().await?;
-            (claimed, passed) = self.crew.next_task(&member.caller, reserve).await?;
-        }
+        let (claimed, passed) = self.crew.next_task_of_all(&member.caller, reserve).await?;
         Ok(claimed.map_or_else(|| no_task(passed), claimed_json))
     }
 
